@@ -12,7 +12,7 @@ pub struct Settings {
     server: String,
     host: String,
     port: String,
-    /// The name and the secret after percent-decoding, if the address has both.
+    /// The name and the secret of the proxy's URL, after percent-decoding. `None` if the URL has no secret.
     user: Option<(String, String)>,
     ca: Ca,
     /// The folder into which files are written. Its path is absolute and needs no quotes anywhere.
