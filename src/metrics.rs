@@ -177,8 +177,8 @@ impl Metrics {
         self.audit_wait.observe(waited);
     }
 
-    /// Counts the purposes that a site forbids a bot for one request. `said` are the site's statements. Each purpose
-    /// counts once for a vocabulary.
+    /// Counts the purposes that a site forbids a bot for one request. `said` are the site's statements. If several
+    /// statements of one vocabulary forbid the same purpose, counts it once.
     fn forbidden(&self, said: &[UseStatement]) {
         for (at, statement) in said.iter().enumerate().filter(|(_, statement)| !statement.allowed) {
             let is_same = |other: &UseStatement| {

@@ -24,7 +24,7 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-/// A handle of a connection. Clones refer to the same connection, and a pingora session has one of them.
+/// A handle of a connection. Clones refer to the same connection. One of the clones belongs to a pingora session.
 #[derive(Clone, Debug)]
 pub struct Wire(Arc<Mutex<Inner>>);
 

@@ -202,8 +202,8 @@ impl Leaf {
     }
 }
 
-/// Builds a server configuration that always presents `leaf`, whatever name the client asks for. The target of the
-/// CONNECT has already chosen the leaf, and clients send no name at all for an IP address. The server asks for no
+/// Builds a server configuration that always presents `leaf`, whatever name the client asks for. The leaf is for the
+/// target of the CONNECT, and clients ask for no name at all if the target is an IP address. The server asks for no
 /// client certificate. It accepts no early data, because that could be replayed (RFC 8446 §8).
 fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<ServerConfig, MintError> {
     let mut config = ServerConfig::builder_with_provider(provider)

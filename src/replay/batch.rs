@@ -160,8 +160,8 @@ impl Replayer {
     /// names.
     ///
     /// # Errors
-    /// Fails if the line names no configuration, if the store of evidence does not have it, or if this version does not
-    /// accept it.
+    /// Fails if the line names no configuration, if the store of evidence does not have it, or if this version of
+    /// robotgate does not accept it.
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,
