@@ -5,10 +5,10 @@
 //!   certificates.
 //! - [`Leaves`] keeps a TLS server configuration with a leaf certificate for each host name.
 //!
-//! This module never overwrites or deletes an existing certificate or key. It never issues a leaf for a wildcard, or one
-//! that is valid longer than the authority. It never prints a private key. It never reads the clock: the time is a
-//! parameter, or comes from the clock that [`Leaves`] is given. It does not decide whether to intercept a host, and does
-//! not check the certificates of origins.
+//! This module never overwrites or deletes an existing certificate or key. It never issues a leaf for a wildcard, or
+//! one that is valid longer than the authority. It never prints a private key. It never reads the clock: the time is a
+//! parameter, or comes from the clock that the caller gives to [`Leaves`]. It does not decide whether to intercept a
+//! host, and does not check the certificates of origins.
 
 use std::{
     fmt,
