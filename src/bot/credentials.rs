@@ -192,7 +192,7 @@ impl<'a> Verified<'a> {
 
 impl fmt::Debug for CredentialRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Voucher({:?})", self.name)
+        write!(f, "CredentialRecord({:?})", self.name)
     }
 }
 
