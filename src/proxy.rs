@@ -6,10 +6,10 @@
 //! 1. `listen` accepts a connection, unless the client, or all clients together, have reached their limit of
 //!    connections (`clients`). On a listener of `[proxy.tls]`, it terminates the TLS with the settings of `server_tls`.
 //!    `client_connection` describes the connection, and `context` has the objects that are needed to serve it.
-//! 2. `connection` reads one request head after the other (`head`). It passes a CONNECT to `connect`, which refuses it,
-//!    opens a blind `tunnel`, or intercepts it (`intercept`). The requests inside an intercepted CONNECT are served
-//!    like those of any other connection, or as HTTP/2 (`streams`). It passes any other request to `gate`, which reads
-//!    the request's content and sends the response by means of `client`.
+//! 2. `connection` reads one request head after the other (`head`). It passes a CONNECT to `connect`, and every
+//!    other request to `gate`. `connect` refuses the CONNECT, opens a blind `tunnel`, or intercepts it (`intercept`).
+//!    `gate` reads the request's content and sends the response by means of `client`. The requests inside an
+//!    intercepted CONNECT are served in the same way, or as HTTP/2 (`streams`).
 //! 3. `gate` serves the request in these steps:
 //!    - `target` finds the origin and the path that the request asks for.
 //!    - `judge` identifies the bot, gets the copy of the origin's robots.txt, and asks [`crate::decision`]. If there is

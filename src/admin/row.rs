@@ -99,7 +99,8 @@ pub struct SiteUse {
     pub line: u32,
     /// The user-agents of the group that the line is in. Empty if the line is about all user-agents.
     pub agents: Vec<String>,
-    /// The key of the line, `Content-Signal`, `Content-Usage` or `License`; or `tdmrep.json`.
+    /// What stands before the colon of the line: `Content-Signal`, `Content-Usage` or `License`. For an entry of a
+    /// `tdmrep.json`, the text `tdmrep.json`.
     pub field: Cow<'static, str>,
     /// The path pattern that the line is about; `None` if it is about all paths.
     pub path: Option<String>,

@@ -66,8 +66,8 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         let add = format!("robotgate credential add {name}{options}");
         if !others.is_empty() {
             warn(&format_args!(
-                "the bot {bot:?}: no credential named {name:?} is in the credentials file; write credentials = [] in \
-                 its [[bot]] if {others} alone proves it, or run: {add}"
+                "the bot {bot:?}: no credential named {name:?} is in the credentials file; to accept only {others} as \
+                 proof of this bot, write credentials = [] in its [[bot]], or else run: {add}"
             ));
             continue;
         }

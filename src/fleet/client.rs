@@ -203,7 +203,8 @@ impl Client {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
                 let is_closed = breaker.call_refused(Instant::now());
-                // A probe that succeeds at this moment sees that the connection is gone, and counts as failed.
+                // If a probe has just opened this connection and has not yet reported success, it finds no connection
+                // and reports a failure.
                 self.connection.store(None);
                 is_closed
             });

@@ -85,8 +85,8 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
             tracing::warn!(
                 bot,
                 name,
-                "no credential with this name is in the credentials file; write credentials = [] in the [[bot]] if \
-                 {others} alone proves it, or add the credential"
+                "the credentials file has no credential with this name; add it, or, to accept only {others} as proof of \
+                 this bot, write credentials = [] in its [[bot]]"
             );
             continue;
         }

@@ -18,7 +18,8 @@ use crate::text::words;
 pub struct Rejections {
     /// The clients, sorted by their last rejection, the latest last.
     table: Mutex<Vec<Entry>>,
-    /// For each program (as a hash), when it last showed that it trusts the certificate.
+    /// When a client program last showed that it trusts the certificate. The key is a hash of the client's address, its
+    /// User-Agent and the origin.
     trusting: Mutex<HashMap<u64, SystemTime>>,
     hasher: RandomState,
 }

@@ -188,7 +188,8 @@ impl Assumption {
     }
 }
 
-/// How many log lines to decide in one step. The texts that they need are read from the store of evidence together.
+/// Maximum number of logged requests that are decided again in one step. Their configurations and robots.txt files are
+/// read from the store of evidence together.
 const AT_ONCE: usize = 512;
 /// Time after which no further decision begins.
 const MAX_TIME: Duration = Duration::from_secs(20);

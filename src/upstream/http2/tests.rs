@@ -25,7 +25,7 @@ struct Origin {
     requests: mpsc::UnboundedReceiver<Received>,
 }
 
-/// An origin whose frames the test writes byte by byte.
+/// An origin without an HTTP/2 library: the test builds the bytes of its frames itself.
 struct Raw(DuplexStream);
 
 // === impl Origin ===

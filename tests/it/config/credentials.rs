@@ -112,9 +112,9 @@ fn a_bot_with_a_missing_credential_is_reported() {
 
 #[tokio::test]
 async fn a_bot_that_its_network_proves_is_told_to_write_no_credentials() {
-    const WARNING: &str = "the bot \"LabBot\": no credential named \"LabBot\" is in the credentials file; write \
-                           credentials = [] in its [[bot]] if its network alone proves it, or run: robotgate credential \
-                           add LabBot --config ";
+    const WARNING: &str = "the bot \"LabBot\": no credential named \"LabBot\" is in the credentials file; to \
+                           accept only its network as proof of this bot, write credentials = [] in its [[bot]], or else \
+                           run: robotgate credential add LabBot --config ";
     let bot = "[identity]\ncredentials = \"credentials\"\n[cache]\npersist = false\n[https]\nmode = \"tunnel\"\n\
                [[bot]]\nname = \"LabBot\"\nuser-agents = [\"LabBot\"]\nnetworks = [\"10.1.0.0/16\"]\n";
     for (more, is_warned) in [("", true), ("credentials = []\n", false)] {

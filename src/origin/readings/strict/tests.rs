@@ -54,7 +54,7 @@ fn strict_readings_cover_every_kind_of_server() {
         ("//%252f%2561", &["/%252f%2561"]),
         // In the query, slashes and dots mean nothing, and an escaped slash stays one.
         ("//a?b//../%2f%2e", &["/a?b//../%2F.", "/a?b//../%2F%2E"]),
-        // Programs decode a query. The escapes of characters that separate fields stay.
+        // In a reading, a query has its characters without escapes, except for those that separate fields or words, and `/`.
         ("/?f%5Ba%5D=1%26%3D%2B%3B%2F", &["/?f[a]=1%26%3D%2B%3B%2F"]),
         ("/?a=%3A%2C%7Cb", &["/?a=:,|b"]),
         // Some programs decode the path, and do not resolve `..`.
