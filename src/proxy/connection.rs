@@ -68,7 +68,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let client = match Client::http1(wire.clone(), head, left).await {
             Ok(client) => client,
             Err(error) => {
-                head::log_malformed(context.connection.client, &error);
+                head::log_malformed(context.connection.client_for_log(), &error);
                 context.live.metrics.malformed();
                 return answer_and_close(wire, &Problem::Request, &context.live).await;
             }

@@ -110,8 +110,8 @@ impl PathFeatures {
     /// Finds what matters in `target`, a path and query. Returns `None` if the strict readings add nothing to the other
     /// readings.
     pub(super) fn of(target: &[u8]) -> Option<Self> {
-        let (path, query) = split(target);
-        let is_suspect = memchr::memchr3(b'%', b'\\', b';', path).is_some() || memchr::memchr(b'%', query).is_some();
+        let (path, _) = split(target);
+        let is_suspect = memchr::memchr3(b'%', b'\\', b';', target).is_some();
         let mut features = Self {
             slash: memchr::memmem::find(path, b"//").is_some(),
             authority: matches!(path.get(1), Some(b'/' | b'\\')),
