@@ -136,8 +136,8 @@ words! {
         /// Exactly like Google's open-source parser.
         #[default]
         Google = "google",
-        /// To the letter of RFC 9309: no typos, no missing colons, no special rule for index pages. An escape such as
-        /// `%62` equals its character, and the robots.txt itself is always allowed (§2.2.2).
+        /// To the letter of RFC 9309: accepts no typos and no missing colons, and has no special rule for index pages.
+        /// An escape such as `%62` equals its character, and the robots.txt itself is always allowed (§2.2.2).
         Rfc9309 = "rfc9309",
     }
 }
@@ -163,7 +163,7 @@ pub enum RuleKind {
 /// A rule, borrowed from the file that contains it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rule<'a> {
-    /// Allow or disallow, with typos corrected.
+    /// Whether the line is an `Allow` or a `Disallow`, also if it misspells the word.
     pub kind: RuleKind,
     /// The normalized pattern. In Google's profile, escapes are in upper case and non-ASCII octets are escaped. It is
     /// ASCII. If several rules match, the one with the longest normalized pattern wins.

@@ -30,7 +30,8 @@ pub struct Changes {
 /// Agents whose rules changed in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct GroupChange {
-    /// The agents' names, as the texts first spell them.
+    /// The agents' names, each spelled as where it is first in the new text. If the new text lacks a name, as where it
+    /// is first in the old text.
     pub agents: Vec<String>,
     pub kind: GroupChangeKind,
     /// The rules that the agents gained, in the order of their lines.

@@ -47,7 +47,7 @@ pub struct Group<'a> {
 /// A rule and its normalized pattern.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Weighed<'a> {
-    /// Allow or disallow, with typos corrected.
+    /// Whether the line is an `Allow` or a `Disallow`, also if it misspells the word.
     pub kind: RuleKind,
     /// The line as written; see [`Rule::text`](super::Rule::text).
     pub text: Cow<'a, str>,
@@ -149,8 +149,8 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     }
 }
 
-/// Returns the `choice` and the `groups` that an [`Explanation`] of any path has. Some decisions have no explanation,
-/// because the rules did not make them.
+/// Returns the `choice` and the `groups` that an [`Explanation`] of any path has. This is for decisions without an
+/// explanation, because something other than the rules made them.
 #[must_use]
 pub fn groups_for<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>) -> (Choice<'a>, Vec<Group<'a>>) {
     let (choice, groups) = applying(groups::read(profile, body), choice);

@@ -67,7 +67,7 @@ impl Names<u32> {
         Self(names.collect())
     }
 
-    /// Iterates over the numbers of the sets of rules, one for each name, so that the caller can change them.
+    /// Iterates over the numbers of the sets of rules, one for each name. The numbers can be changed.
     pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut u32> {
         self.0.iter_mut().map(|name| &mut name.set)
     }

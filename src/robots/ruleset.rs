@@ -30,7 +30,7 @@ pub(super) struct Ruleset<W> {
     unions: Box<[Box<[u32]>]>,
 }
 
-/// Builds the tables. Agents with the same groups share one.
+/// Builds the tables of a [`Ruleset`]. Agents with the same groups share a table.
 struct TableBuilder<'d> {
     draft: &'d Draft<'d>,
     layout: Layout<'d>,

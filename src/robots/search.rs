@@ -91,7 +91,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches patterns without wildcards. They are sorted as bytes.
+    /// Searches `entries`, which are patterns without wildcards, in the order of their bytes.
     fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
         // Find the last pattern that sorts before the path or equals it. Only this one, its parent, the parent of its
         // parent and so on can match.
@@ -200,8 +200,8 @@ impl<'a> Search<'a> {
 /// A search of up to this number of bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// How many parents of a pattern to compare with the path one by one. If there are more parents, `shared` tells which
-/// of them cannot match.
+/// How many parents of a pattern to compare with the path one by one. If there are more parents, those that are longer
+/// than the common beginning of pattern and path (`shared`) are skipped.
 const SHALLOW: usize = 4;
 
 /// Looking up the bucket of one pair of bytes takes as long as testing this many buckets one after the other. So the

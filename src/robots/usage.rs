@@ -39,7 +39,7 @@ pub struct SiteUsage<'a> {
     lines: Vec<&'a UsageLine>,
 }
 
-/// What the file says about the use that each of [`Vocabulary::labels`] names. `None` if it says nothing.
+/// What the file says about each use, in the order of [`Vocabulary::labels`]. `None` if it says nothing about the use.
 type Preferences = [Option<Preference>; MAX_LABELS];
 
 /// Whether a site allows a use of its content, and which line says so.
@@ -99,7 +99,7 @@ struct UsageLine {
     pattern: Entry<u32>,
     /// Whether the pattern matches every path.
     covers_site: bool,
-    /// What the line says about the use that each of [`Vocabulary::labels`] names.
+    /// What the line says about each use, in the order of [`Vocabulary::labels`].
     values: Values,
 }
 
@@ -254,7 +254,7 @@ impl UsageLines {
         Some(found)
     }
 
-    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, even of those with a syntax error.
+    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, including lines with a syntax error.
     pub(super) fn usage_lines(&self, body: &[u8], choice: Choice<'_>, path: &[u8]) -> Vec<u32> {
         let mut lines = Vec::new();
         let searched = self.search(body, choice, path, &mut usize::MAX.clone(), |line, is_longer| {
@@ -328,7 +328,9 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns whether the line's pattern matches `path`. `None` if the budget does not suffice.
+    /// Returns whether the line's pattern matches `path`. To match a pattern with a `*`, the rest of the path and of
+    /// the pattern is searched, and their length is deducted from `budget`. Returns `None` if `budget` is smaller than
+    /// that.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

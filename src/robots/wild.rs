@@ -1,6 +1,6 @@
 //! Matches the part of a pattern from its first `*` on (RFC 9309 §2.2.3).
 //!
-//! It does not allocate, and takes time in proportion to the length of path and pattern. It never has to try again:
+//! It does not allocate, and takes time in proportion to the length of path and pattern. It never has to backtrack:
 //! after a `*`, it is always right to take the leftmost match of the text that follows the `*` in the pattern.
 
 use memchr::{memchr, memmem};

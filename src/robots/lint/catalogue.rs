@@ -21,8 +21,8 @@ macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
         words! {
             /// What a finding is about. Findings about the same line are reported in the order of these variants. Every
-            /// finding is about how [`Profile::Google`](crate::robots::Profile::Google) reads the file. The words are
-            /// for programs, so they do not change in later versions.
+            /// finding is about how [`Profile::Google`](crate::robots::Profile::Google) reads the file. Programs read
+            /// the names, such as `misspelt-key`, so these do not change in later versions.
             #[derive(Ord, PartialOrd)]
             #[non_exhaustive]
             pub enum Lint {
@@ -94,7 +94,8 @@ catalogue! {
     IgnoredKey = "ignored-key", Note;
     /// A crawl delay that is not a number of seconds, so that no crawler obeys it.
     CrawlDelayValue = "crawl-delay-value", Warning;
-    /// A line about the use of content with a wrong value. The line, or a part of it, means nothing.
+    /// A `Content-Signal` or `Content-Usage` line with an invalid value, so that the line or a part of it has no
+    /// effect.
     UsageValue = "usage-value", Warning;
     /// A label that robotgate does not know, in a line about the use of content.
     UsageLabel = "usage-label", Note;

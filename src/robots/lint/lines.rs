@@ -328,7 +328,7 @@ const IGNORED: &[&str] = &[
 /// Keys that were meant to control indexing.
 const INDEX: &[&str] = &["noindex", "nofollow", "noarchive", "nosnippet", "noimageindex"];
 
-/// Maximum length of a key that is compared with known keys.
+/// Maximum length of an unknown key, in bytes, that is compared with the known keys to recognise a misspelling.
 const MAX_NEAR: usize = 24;
 
 #[cfg(test)]

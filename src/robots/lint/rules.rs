@@ -207,7 +207,8 @@ impl<'a> Scope<'a> {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
                 RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
-                // Do not report an empty `Disallow` that is the only rule: it says that everything is allowed.
+                // Do not report an empty `Disallow` if the group has no other rule that can match a path: it then says
+                // that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
                 RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
             };
@@ -256,8 +257,8 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns a path that `pattern` does not match but wider patterns do: it equals the pattern up to the first `*` and
-/// then differs. `None` if no pattern can be wider.
+/// Returns a path that begins like `pattern`, up to the pattern's first `*`, and then differs from it. `pattern` does
+/// not match this path, but every wider pattern does. Returns `None` if no pattern is wider than `pattern`.
 fn wider(pattern: &str) -> Option<Vec<u8>> {
     let end = pattern.strip_suffix('$').unwrap_or(pattern);
     let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));

@@ -7,8 +7,8 @@ use crate::{
     usage::{Label, Vocabulary},
 };
 
-/// Whether the value of a line allows the use that each of [`Vocabulary::labels`] names. `None` if the value does not
-/// say.
+/// What the value of one line says about each use, in the order of [`Vocabulary::labels`]: whether the use is allowed,
+/// or `None` if the value does not say.
 pub(super) type Values = [Option<bool>; MAX_LABELS];
 
 /// Splits `/path dictionary` into path and dictionary. White space ends the path. If the value does not begin with `/`,
@@ -41,8 +41,8 @@ pub fn content_signal(value: &[u8]) -> impl Iterator<Item = (&'static Label, boo
         .filter_map(|(label, said)| Some((label, said?)))
 }
 
-/// Parses a dictionary (RFC 9651). Ignores a value other than the tokens `y` and `n`. If the dictionary has an error,
-/// all of it is ignored.
+/// Parses the preferences of a `Content-Usage` line, which are a dictionary (RFC 9651). Ignores an entry whose value is
+/// neither of the tokens `y` and `n`. If the dictionary has a syntax error, ignores all of it.
 pub(super) fn usage(value: &[u8]) -> Values {
     let mut values = Values::default();
     let Ok(dictionary) = Parser::new(value).parse::<Dictionary>() else {

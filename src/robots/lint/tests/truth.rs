@@ -297,7 +297,7 @@ fn paths() -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns the paths of up to four characters, and some special ones.
+/// Returns the paths of up to four characters, those of index pages, and a few longer ones.
 fn short_paths() -> Vec<Vec<u8>> {
     let mut paths = paths();
     paths.retain(|path| path.len() <= 4 || path.ends_with(b"index.html"));
