@@ -76,7 +76,8 @@ impl Scheme {
         }
     }
 
-    /// Returns whether a URL may name a user (RFC 1738 §3.2.1). An http URL may not (RFC 9110 §4.2.4).
+    /// Returns whether a URL of this scheme may name a user before the host. An ftp URL may (RFC 1738 §3.2.1), an http
+    /// URL may not (RFC 9110 §4.2.4).
     pub fn allows_login(self) -> bool {
         match self {
             Scheme::Http | Scheme::Https => false,
@@ -132,7 +133,8 @@ impl Origin {
         url
     }
 
-    /// Returns the value of a `Host` field for this origin (RFC 9110 §7.2), without a default port.
+    /// Returns the value of a `Host` field for this origin (RFC 9110 §7.2). Omits the port if it is the default port of
+    /// the scheme.
     pub fn host_field(&self) -> String {
         if self.port == self.scheme.default_port() {
             self.host.to_string()

@@ -68,7 +68,7 @@ impl FtpPath {
         Ok(Self { url, decoded })
     }
 
-    /// Returns the path as in a URL, without the `;type=` at its end.
+    /// Returns the path as in a URL, with its escapes but without the `;type=` at its end.
     pub fn into_url(self) -> Vec<u8> {
         self.url
     }
@@ -99,8 +99,8 @@ fn without_type(path: &[u8]) -> (Vec<u8>, Option<u8>) {
     }
 }
 
-/// Decodes all escapes. Refuses octets that servers could treat specially: control characters, FF, `?`, backslashes and
-/// escaped slashes.
+/// Decodes all escapes of a path. Refuses octets that FTP servers could treat specially: control characters, the octet
+/// 0xFF, `?`, backslashes and escaped slashes.
 fn decode(path: &[u8]) -> Result<Vec<u8>, FtpPathError> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;

@@ -122,7 +122,7 @@ impl Target {
         })
     }
 
-    /// Returns the origin of a URL. Its path does not matter.
+    /// Returns the origin of `url`, without checking the path and query. Fails if the URL has no valid scheme and host.
     pub fn origin_of(url: &str) -> Result<Origin, TargetError> {
         split(url).map(|(origin, ..)| origin)
     }

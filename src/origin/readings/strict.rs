@@ -317,7 +317,7 @@ struct Segment {
     slash: usize,
     /// How many dots the segment has. `None` if it has other characters too.
     dots: Option<usize>,
-    /// Whether the rest of the segment is dropped.
+    /// Whether the parameters of the segment have begun. They are dropped.
     is_cut: bool,
 }
 

@@ -54,7 +54,8 @@ fn strict_readings_cover_every_kind_of_server() {
         ("//%252f%2561", &["/%252f%2561"]),
         // In the query, slashes and dots mean nothing, and an escaped slash stays one.
         ("//a?b//../%2f%2e", &["/a?b//../%2F.", "/a?b//../%2F%2E"]),
-        // In a reading, a query has its characters without escapes, except for those that separate fields or words, and `/`.
+        // A reading decodes the escapes in a query, except those of `/` and of the characters that separate fields or
+        // words.
         ("/?f%5Ba%5D=1%26%3D%2B%3B%2F", &["/?f[a]=1%26%3D%2B%3B%2F"]),
         ("/?a=%3A%2C%7Cb", &["/?a=:,|b"]),
         // Some programs decode the path, and do not resolve `..`.
@@ -181,8 +182,8 @@ fn opened_by_nginx(path: &str) -> Option<String> {
     Some(format!("/{}", segments.join("/")))
 }
 
-/// Returns the path that a program sees if its server decodes escapes and resolves nothing. The program may merge
-/// slashes.
+/// Returns the path that a program sees if its server decodes escapes but does not resolve `/./` and `/../`. Merges
+/// repeated slashes, because such a program may do so.
 fn decoded_only(path: &str) -> Option<String> {
     let mut decoded = percent_encoding::percent_decode_str(path)
         .decode_utf8()
