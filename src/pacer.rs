@@ -117,8 +117,8 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Records a pause that another robotgate reported. Does nothing if no request of this robotgate went to the origin
-    /// lately: the fleet's server reports the pause again when the next request asks for a slot.
+    /// Records a pause that another robotgate of the fleet reported. Does nothing if no request of this robotgate went
+    /// to the origin lately: the fleet's server reports the pause again when the next request asks for a slot.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {
@@ -227,7 +227,8 @@ impl SharedPacer {
         }
     }
 
-    /// Records a request that did not ask for a turn, here and on the fleet's server.
+    /// Records that a request is sent that did not wait for a turn. This robotgate and the fleet's server both record
+    /// it.
     pub(crate) fn note_request(&self, origin: &Origin) {
         self.local.note_request(origin);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {
@@ -235,8 +236,8 @@ impl SharedPacer {
         }
     }
 
-    /// Records a 429 or 503 of the origin, here and on the fleet's server. For the parameters, see
-    /// [`Pacer::note_busy`].
+    /// Records that the origin responded with 429 or 503, both in this robotgate and on the fleet's server. For the
+    /// parameters, see [`Pacer::note_busy`].
     pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) {
         let spread = self.local.note_busy(origin, began, asked);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {

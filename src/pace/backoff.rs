@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// The pauses of one origin. An incident is a time during which the site is too busy. However many responses say so, it
-/// is one incident.
+/// The pauses of one origin. An incident is a time during which the site is too busy. It is one incident, however many
+/// times the site responds with 429 or 503 during this time.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     /// When the last incident began. A 429 or 503 to a request that began before that time belongs to this incident.
@@ -49,7 +49,7 @@ impl Backoff {
         self.until = self.until.max(now.checked_add(pause));
     }
 
-    /// Records a pause that another robotgate reported. Never shortens the current pause.
+    /// Records a pause that another robotgate of the fleet reported. Never shortens the current pause.
     pub(super) fn extend(&mut self, until: Instant) {
         self.until = self.until.max(Some(until));
     }

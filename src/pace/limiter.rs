@@ -168,7 +168,8 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.note(now, began, asked, spread);
     }
 
-    /// Records a pause that another robotgate reported. It never shortens the current pause, and lasts at most a day.
+    /// Records a pause that another robotgate of the fleet reported. It never shortens the current pause, and lasts at
+    /// most a day.
     pub fn pause(&mut self, now: Instant, left: Duration) {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
@@ -239,7 +240,8 @@ impl<K: Eq, T> Limiter<K, T> {
     fn reach(&self, now: Instant) -> Reach {
         Reach {
             now: now.max(self.backoff.until().unwrap_or(now)),
-            // If a running request is not sent yet, the next gap begins now at the earliest.
+            // A request that has its turn but is not sent yet will be sent now at the earliest. So the next gap begins
+            // now at the earliest.
             last: if self.unsent > 0 { Some(now) } else { self.last },
         }
     }
@@ -265,5 +267,6 @@ impl Reach {
 
 /// Maximum number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// When to retry a request that would have to wait until a running request ends. Nobody knows when a request ends.
+/// A refused request can be retried after this time at the earliest. The estimate of when a request can be sent leaves
+/// out how long it waits for running requests to end, because nobody knows when they end.
 const SOON: Duration = Duration::from_secs(1);

@@ -50,10 +50,10 @@ pub enum BeyondMax {
 pub struct Limits {
     /// Minimum time since the previous request to the origin.
     pub gap: Duration,
-    /// Which configured or requested delay the gap comes from.
+    /// Which delay `gap` equals: `pace.delay`, the bot's `delay` or the site's `Crawl-delay`.
     pub gap_cause: Cause,
-    /// The `delay` of the bot and the `Crawl-delay` of the site; zero if there is none or it is not used. After a
-    /// reload, a new gap is computed from them.
+    /// The `delay` of the bot and the `Crawl-delay` of the site. Zero if there is none, or if robotgate does not obey
+    /// it. When the configuration is reloaded, a waiting request's new gap is computed from these two.
     pub bot_delay: Duration,
     pub crawl_delay: Duration,
     /// Maximum number of running requests, including this one; `None` for no limit.

@@ -8,7 +8,7 @@ use std::{
 
 use super::Limits;
 
-/// The waiting requests of each bot. `K` identifies a bot, and `T` is the caller's name for a request.
+/// The waiting requests of each bot. `K` identifies a bot. `T` is a value that the caller stores with each request.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
     /// A line of waiting requests for each bot that has any. The first request of the first line is sent next.

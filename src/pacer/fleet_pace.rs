@@ -102,9 +102,10 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // `slot` is the time from the server's answer to the slot, and the server answered after
-                        // `asked`. Nevertheless, let the gap to the next request begin at `asked + slot`, so that this
-                        // robotgate is not slower than the fleet requires.
+                        // `slot` is the delay from the server's answer to the slot, and the server answered after
+                        // `asked`. So the slot is a little later than `asked + slot`. Nevertheless, let the gap to the
+                        // next request begin at `asked + slot`, so that this robotgate is not slower than the fleet
+                        // requires.
                         break Some(asked + slot);
                     }
                 }

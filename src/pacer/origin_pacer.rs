@@ -153,7 +153,7 @@ impl OriginPacer {
         spread
     }
 
-    /// Records a pause that another robotgate reported.
+    /// Records a pause that another robotgate of the fleet reported. It lasts for the time `left`.
     pub(super) fn pause(&self, left: Duration) {
         self.state.lock().limiter.pause(now(), left);
         self.changed.notify_one();
@@ -297,7 +297,7 @@ impl Turn {
         self.pacer.state.lock().limiter.is_paused(now())
     }
 
-    /// Records a pause that another robotgate reported.
+    /// Records a pause that another robotgate of the fleet reported. It lasts for the time `left`.
     pub(super) fn pause(&self, left: Duration) {
         self.pacer.pause(left);
     }
