@@ -12,8 +12,8 @@ use super::{AcceptedProofs, AgentPattern, Bot, Cause, Credentials, Identity, pro
 #[derive(Clone, Default)]
 pub struct Bots {
     bots: Box<[Arc<Bot>]>,
-    /// The `user-agents` patterns without a `*`, by their first byte in lower case. The table has 256 entries, or none
-    /// if there are no bots. With this table, one pass over a User-Agent field finds all patterns in the field.
+    /// The `user-agents` patterns without a `*`, indexed by their first byte in lower case. The table has 256 entries,
+    /// or none if there are no bots. With this table, one pass over a User-Agent field finds all patterns in the field.
     names: Box<[Vec<Name>]>,
     /// The `user-agents` patterns with a `*`, in the order of the configuration. The number is the index of the bot in
     /// `bots`.
@@ -23,8 +23,8 @@ pub struct Bots {
     with_proofs: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,
-    /// The names and product tokens that only a client with a proof may use, by their first byte in lower case. The
-    /// table has 256 entries, or none if no bot needs a proof.
+    /// The names and product tokens that only a client with a proof may use, indexed by their first byte in lower case.
+    /// The table has 256 entries, or none if no bot needs a proof.
     claims: Box<[Vec<Name>]>,
     credentials: Option<Credentials>,
 }

@@ -31,7 +31,7 @@ pub enum CertificateName {
     Name(Box<str>),
 }
 
-/// Why no certificate can match an entry. Its `Display` says what to write instead.
+/// Why an entry of a bot's `certificates` can match no certificate. Its `Display` says what to write instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
     #[error("is not a name; write a DNS name, a URI or the common name of the client's certificate")]
@@ -104,10 +104,9 @@ impl ClientCertificate {
 // === impl CertificateName ===
 
 impl CertificateName {
-    /// Parses an entry of the configuration.
+    /// Parses an entry of a bot's `certificates`.
     ///
-    /// # Errors
-    /// Fails if no certificate can match the entry.
+    /// # Errors Fails if no certificate can match the entry.
     pub fn new(text: &str) -> Result<Self, BadCertificateName> {
         if text.trim().is_empty() || text.trim() != text || text.chars().any(char::is_control) {
             return Err(BadCertificateName::Empty);

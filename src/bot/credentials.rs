@@ -106,7 +106,8 @@ impl Credentials {
         self.by_name.contains_key(name)
     }
 
-    /// Returns the names that belong to no bot, sorted. A client that presents one is refused.
+    /// Returns the names of the credentials that belong to no bot, sorted. A client that presents such a credential is
+    /// refused.
     pub fn idle(&self) -> Vec<&str> {
         let idle = self.by_name.values().filter(|known| known.bots.is_empty());
         let mut names: Vec<_> = idle.map(|known| &*known.name).collect();

@@ -128,7 +128,7 @@ fn product(word: &[u8]) -> Option<&str> {
     str::from_utf8(token).ok()
 }
 
-/// Returns whether a product is a browser's name, ignoring ASCII case.
+/// Returns whether `product` is the name of a browser, ignoring ASCII case.
 fn is_browser(product: &str) -> bool {
     BROWSERS
         .binary_search_by(|name| compare(name.as_bytes(), product.as_bytes()))

@@ -1,6 +1,6 @@
 //! What a client presents in addition to its User-Agent, and the proofs that bots accept.
 //!
-//! The caller has verified the certificate, and knows the client's address.
+//! This module verifies no certificate: TLS has verified it before.
 
 use std::{fmt, net::IpAddr};
 

@@ -95,7 +95,8 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("x (b-fetch)",          "misfit",  "b",           "ask"),
     ("free-fetch",           "misfit",  "misfit",      "free"),
     ("net-fetch/1",          "misfit",  "misfit",      "unproven"),
-    // The field names two bots. The proof is not for the one that comes first in the configuration.
+    // The field names two bots. The one that comes first in the configuration is not the one that the client proves to
+    // be.
     ("free-fetch b-fetch",   "misfit",  "b",           "free"),
     ("free-fetch a-fetch",   "a",       "a",           "free"),
     // The field names nothing, or only a browser.
