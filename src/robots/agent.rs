@@ -147,10 +147,10 @@ impl<'a> Agent<'a> {
         explain(self.robots.profile, self.robots.body(), self.choice(), path)
     }
 
-    /// Returns what the file says about the use of the content at `path`. The caller has already checked that the agent
-    /// may fetch this path. Subtracts the work from `budget`, and returns `None` if the budget does not suffice. The
-    /// work is the number of lines about use, plus the number of their user-agents, plus the number of bytes that are
-    /// searched for patterns with wildcards. The first call parses the file again.
+    /// Returns what the file says about the use of the content at `path`, which must be a path that the agent may
+    /// fetch. Subtracts the work from `budget`, and returns `None` if the budget does not suffice. The work is the
+    /// number of lines about use, plus the number of their user-agents, plus the number of bytes that are searched for
+    /// patterns with wildcards. The first call parses the file again.
     ///
     /// ```
     /// use robotgate::{robots::RobotsTxt, usage::Vocabulary};

@@ -117,7 +117,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the offset of `part` in the file.
+    /// Returns the offset in the file of `part`, which must be a slice of the file itself and not of a copy.
     fn offset_of(&self, part: &[u8]) -> usize {
         let offset = part.as_ptr().addr().wrapping_sub(self.body.as_ptr().addr());
         debug_assert!(offset <= self.body.len());

@@ -10,7 +10,7 @@ use super::{
     record::is_space,
 };
 
-/// The names of agents in a file, sorted in lower case, each once.
+/// The names of agents in a file, sorted by their lower-case forms. Each name occurs once.
 #[derive(Debug)]
 pub(super) struct Names<W>(Box<[Name<W>]>);
 
@@ -142,7 +142,7 @@ impl Mention {
 // === impl Named ===
 
 impl<'a> Named<'a> {
-    /// Parses the value of a user-agent line, without white space at its ends.
+    /// Parses `value`, the value of a user-agent line, which has no white space at its ends.
     pub(super) fn read(value: &'a [u8]) -> Self {
         if let [b'*', rest @ ..] = value
             && rest.first().is_none_or(|b| is_space(*b))

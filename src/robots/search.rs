@@ -1,7 +1,8 @@
 //! The search for the rule that decides a path: the best rule that matches (RFC 9309 §2.2.2).
 //!
 //! It does not allocate. The work is at most the number of patterns with wildcards times the length of the path, plus
-//! the length of the file. The caller limits the work for wildcards, because only that can become large.
+//! the length of the file. The budget of a [`Search`] limits the work for wildcards, because only that can become
+//! large.
 
 use super::{
     RuleId,

@@ -27,7 +27,8 @@ pub struct Statement<'a> {
 }
 
 words! {
-    /// What a statement is about. Each kind has its key, as its specification spells it.
+    /// What a statement is about. The string of each kind is its key in a robots.txt, as the key's specification spells
+    /// it.
     pub enum StatementKind {
         /// `Sitemap`: the URL of a sitemap (sitemaps.org). It applies to the whole file.
         Sitemap = "Sitemap",

@@ -268,8 +268,8 @@ impl UsageLines {
     }
 
     /// Calls `add` for each line that applies to the agents of `choice` and matches `path`. Skips a `Content-Usage`
-    /// line with a shorter pattern than an earlier one. The `bool` is true for a `Content-Usage` line with a longer
-    /// pattern than all earlier ones, so that it replaces them.
+    /// line with a shorter pattern than an earlier one. Passes `true` for a `Content-Usage` line with a longer pattern
+    /// than all earlier ones, because it replaces them.
     fn search(
         &self,
         body: &[u8],
@@ -328,9 +328,8 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns whether the line's pattern matches `path`. To match a pattern with a `*`, the rest of the path and of
-    /// the pattern is searched, and their length is deducted from `budget`. Returns `None` if `budget` is smaller than
-    /// that.
+    /// Returns whether the line's pattern matches `path`. If the pattern contains a `*`, subtracts from `budget` the
+    /// number of bytes after the literal in the path and in the pattern. Returns `None` if `budget` is less than that.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks a line that is neither a record nor a comment.
+    /// Checks a line that is not a rule, a user-agent line or a comment, such as a sitemap.
     fn other(&mut self, number: u32, text: &'a [u8], findings: &mut Findings) {
         if text.starts_with(BYTE_ORDER_MARK) {
             // Report nothing, because the check in `octets` has reported this line.

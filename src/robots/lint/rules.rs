@@ -207,7 +207,7 @@ impl<'a> Scope<'a> {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
                 RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
-                // Do not report an empty `Disallow` if the group has no other rule that can match a path: it then says
+                // Do not report an empty `Disallow` if these agents have no rule that can match a path: it then says
                 // that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
                 RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
@@ -229,8 +229,8 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The lengths of the patterns, first of the `Allow` rules, then of the `Disallow` rules. Each entry has two sorted
-/// lists: all patterns, and those with a `*`.
+/// The lengths of the patterns, first of the `Allow` rules, then of the `Disallow` rules. For both, there are two
+/// sorted lists: of all patterns, and of those with a `*`.
 type Lengths = [[Vec<usize>; 2]; 2];
 
 /// Returns sample paths for `pattern`. A rule that matches all of them also matches every path that `pattern` matches.
@@ -257,8 +257,8 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns a path that begins like `pattern`, up to the pattern's first `*`, and then differs from it. `pattern` does
-/// not match this path, but every wider pattern does. Returns `None` if no pattern is wider than `pattern`.
+/// Returns a path that begins like `pattern` but that `pattern` does not match. A rule that matches this path also
+/// matches every path that `pattern` matches. Returns `None` if `pattern` matches every path.
 fn wider(pattern: &str) -> Option<Vec<u8>> {
     let end = pattern.strip_suffix('$').unwrap_or(pattern);
     let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));
