@@ -374,7 +374,8 @@ mod tests {
         proptest::collection::vec(spelt('.'), dots).prop_map(|dots| dots.concat())
     }
 
-    /// Generates path segments that cancel each other out, such as `/a/..`. At the root, `..` has no effect either.
+    /// Generates path segments that cancel each other out, such as `/a/..`. With `at_root`, also generates a `..`
+    /// alone, because it has no effect at the root.
     fn detour(at_root: bool) -> impl Strategy<Value = String> {
         let nowhere = spelt_dots(1).prop_map(|dot| format!("/{dot}"));
         let there_and_back = ("[a-z;=]{1,3}", spelt_dots(2)).prop_map(|(step, dots)| format!("/{step}/{dots}"));

@@ -66,11 +66,11 @@ enum Parameters {
 /// with or without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escapes {
-    /// Escapes of characters that need none, such as `%7E` for `~` (RFC 3986 §6.2.2.2).
+    /// Only escapes of characters that need none are decoded, such as `%7E` for `~` (RFC 3986 §6.2.2.2).
     Unreserved,
-    /// Also escapes of reserved characters such as `:`, for rules like `/wiki/User:`.
+    /// Escapes of reserved characters such as `:` are decoded too, for rules like `/wiki/User:`.
     All,
-    /// No escapes, for rules like `/%7Euser`.
+    /// No escapes are decoded, for rules like `/%7Euser`.
     None,
 }
 
@@ -107,8 +107,8 @@ struct Octet {
 // === impl PathFeatures ===
 
 impl PathFeatures {
-    /// Finds what matters in `target`, a path and query. Returns `None` if the strict readings add nothing to the other
-    /// readings.
+    /// Finds what different servers read differently in `target`, a path and query. Returns `None` if the strict
+    /// readings add nothing to the other readings.
     pub(super) fn of(target: &[u8]) -> Option<Self> {
         let (path, _) = split(target);
         let is_suspect = memchr::memchr3(b'%', b'\\', b';', target).is_some();
@@ -311,7 +311,7 @@ fn divide(
     out
 }
 
-/// The segment that is being read. It is at the end of the output.
+/// The segment that [`divide`] is reading. The end of the output contains the part that has been read.
 struct Segment {
     /// Position of the slash before the segment.
     slash: usize,
