@@ -87,7 +87,8 @@ impl Pacer {
         self.waiting.now.load(Ordering::Relaxed)
     }
 
-    /// Waits until a request of `bot` may be sent. If the caller stops waiting, the next request gets the turn.
+    /// Waits until a request of `bot` may be sent. If the future is dropped before that, the next request gets the
+    /// turn.
     ///
     /// # Errors
     /// Fails if the request would have to wait too long, or too many requests wait.
@@ -210,8 +211,8 @@ impl Shard {
 // === impl SharedPacer ===
 
 impl SharedPacer {
-    /// Waits until a request of `bot` may be sent, like [`Pacer::turn`]. In a fleet, also waits for a time from its
-    /// server.
+    /// Waits until a request of `bot` may be sent, like [`Pacer::turn`]. In a fleet, also waits for a slot from the
+    /// fleet's server.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
         match &self.fleet {
             Some(fleet) => fleet.turn(&self.local, origin, bot, limits).await,
@@ -219,7 +220,8 @@ impl SharedPacer {
         }
     }
 
-    /// Returns when a request of `bot` could be sent, like [`Pacer::not_before`]. In a fleet, also asks its server.
+    /// Returns when a request of `bot` could be sent, like [`Pacer::not_before`]. In a fleet, also asks the fleet's
+    /// server.
     pub(crate) async fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
         match &self.fleet {
             Some(fleet) => fleet.not_before(&self.local, origin, bot, limits).await,

@@ -195,8 +195,8 @@ impl<K: Eq, T> Limiter<K, T> {
         (at > now).then_some(Later { at, cause })
     }
 
-    /// Returns whether the caller can drop this limiter, because a new one would decide the same. `longest_gap` must be
-    /// at least as long as every gap that the caller uses with this limiter.
+    /// Returns whether this limiter can be dropped, because a new one would decide the same. `longest_gap` must be at
+    /// least as long as the gap of every request for which this limiter is used.
     pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
         let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)

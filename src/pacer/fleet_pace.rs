@@ -54,9 +54,9 @@ struct Wait<'p> {
 
 impl FleetPace {
     /// Waits for the turn of a request in this robotgate. Then reserves a slot on the fleet's server, and waits until
-    /// its time. If the caller stops waiting before the slot is reserved, the next request gets the turn immediately.
-    /// If the caller stops waiting after that, nobody uses the slot, and the next request gets the turn at the slot's
-    /// time.
+    /// the slot's time. If the future is dropped before the slot is reserved, the next request gets the turn
+    /// immediately. If the future is dropped later, nobody uses the slot, and the next request gets the turn at the
+    /// slot's time.
     ///
     /// # Errors
     /// Fails if the request would have to wait too long, or too many requests wait.
