@@ -106,7 +106,8 @@ impl ClientCertificate {
 impl CertificateName {
     /// Parses an entry of a bot's `certificates`.
     ///
-    /// # Errors Fails if no certificate can match the entry.
+    /// # Errors
+    /// Fails if no certificate can match the entry.
     pub fn new(text: &str) -> Result<Self, BadCertificateName> {
         if text.trim().is_empty() || text.trim() != text || text.chars().any(char::is_control) {
             return Err(BadCertificateName::Empty);

@@ -1,7 +1,7 @@
 //! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
 //!
-//! The caller reads the credentials file. This module keeps no secret and prints no hash. Checking an unknown name
-//! takes as long as checking a known one, so the time does not reveal which names exist.
+//! This module keeps no secret, prints no hash, and does no I/O. Checking an unknown name takes as long as checking a
+//! known one, so the time does not reveal which names exist.
 //!
 //! The hash is one SHA-256 over a salt and the secret. A fast hash is safe, because a secret has 256 random bits and
 //! cannot be guessed. A slow one would slow down each request.
@@ -19,7 +19,7 @@ mod line;
 
 pub use line::{BadLine, LineFault, is_name, name_of};
 
-/// All credentials of a file.
+/// All credentials of a credentials file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     by_name: HashMap<Arc<str>, NamedSecrets>,

@@ -35,8 +35,8 @@ fn accepted_proofs(credentials: &[&str], certificates: &[&str], networks: &[&str
     }
 }
 
-/// `free` requires no proof. `a` and `b` share a credential, a certificate and a network. `a` also has one of each for
-/// itself. `net` accepts only its network as a proof.
+/// Returns the configured bots. `free` requires no proof. `a` and `b` share a credential, a certificate and a network.
+/// `a` also has one of each for itself. `net` accepts only its network as a proof.
 fn bots() -> Bots {
     let own = accepted_proofs(
         &["own", "shared"],
