@@ -126,7 +126,7 @@ impl Validity {
 /// How long a leaf is valid, unless its authority expires earlier.
 pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// Certificates are valid from this long before they are issued, for clients whose clocks are slow.
+/// Each certificate is valid from this long before its issue, so that clients whose clocks are slow accept it.
 pub(super) const BACKDATE: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum length of a commonName (RFC 5280 appendix A.1, `ub-common-name`).

@@ -21,7 +21,7 @@ pub struct ManArgs {
 enum Line<'a> {
     /// A section's header, such as `[proxy]`.
     Section(&'a str),
-    /// Text of a paragraph, without its `#`.
+    /// A line of a paragraph, without the `#` at its beginning.
     Text(&'a str),
     /// Keys, tables and examples. The manual page shows them line by line.
     Verbatim(&'a str),

@@ -41,12 +41,12 @@ impl Canonical {
         }
     }
 
-    /// Returns the text.
+    /// Returns the configuration as text.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// Returns the SHA-256 of the text.
+    /// Returns the SHA-256 of [`Canonical::text`].
     pub fn sha256(&self) -> Sha256 {
         self.sha256
     }

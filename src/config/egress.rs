@@ -19,7 +19,7 @@ const DNS_PORT: u16 = 53;
 pub struct Egress {
     /// Which destinations bots may reach.
     pub guard: Guard,
-    /// The name servers to ask. If there are none, the system's are used.
+    /// The name servers that robotgate asks. If the list is empty, it asks those that the system is configured with.
     pub dns: Vec<SocketAddr>,
 }
 

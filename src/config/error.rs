@@ -35,7 +35,7 @@ pub enum ConfigError {
         /// What is wrong with it, and what to do.
         problem: &'static str,
     },
-    /// The file is invalid.
+    /// The configuration has mistakes: in the file, in environment variables or in `--set`.
     #[error("{0}")]
     Invalid(Problems),
 }

@@ -43,9 +43,9 @@ pub struct Https {
 pub struct TunnelException {
     /// The host, or the pattern of hosts, that the entry is for.
     pub host: HostPattern,
-    /// The operator's reason; never empty.
+    /// The operator's reason for the exception; never empty.
     pub reason: Arc<str>,
-    /// The first moment at which the entry no longer applies.
+    /// The time from which the host is no longer tunnelled.
     pub until: SystemTime,
 }
 
@@ -91,7 +91,7 @@ impl Https {
 // === impl TunnelException ===
 
 impl TunnelException {
-    /// Returns whether the entry applies at this time.
+    /// Returns whether the host is still tunnelled at `now`.
     pub fn holds(&self, now: SystemTime) -> bool {
         now < self.until
     }
@@ -145,8 +145,8 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the time from which an entry with this `until` no longer applies. For a date, that is the midnight (UTC) at
-/// which the day ends.
+/// Returns the time at which a tunnel exception with this `until` ends. For a date, that is the midnight (UTC) at the
+/// end of this day.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable = || {
         format!(

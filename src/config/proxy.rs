@@ -64,7 +64,7 @@ pub struct Proxy {
     pub read_timeout: Duration,
     /// How long robotgate waits until a client or an origin accepts more bytes.
     pub write_timeout: Duration,
-    /// How long an idle connection is kept.
+    /// How long robotgate keeps an idle connection to a client or an origin open.
     pub idle_timeout: Duration,
     /// How long a tunnel or a WebSocket may be idle.
     pub tunnel_idle_timeout: Duration,
@@ -98,7 +98,7 @@ pub struct Limits {
     pub client_requests: usize,
     /// Maximum number of robots.txt fetches that one client has started or waits for at the same time.
     pub client_fetches: usize,
-    /// For how many new hosts per minute one client may make robotgate issue a certificate.
+    /// Maximum number of new hosts per minute for which one client can make robotgate issue a certificate.
     pub client_leaves: u32,
     /// After this number of requests on one connection, robotgate closes the connection gracefully.
     pub connection_requests: u32,

@@ -35,7 +35,7 @@ impl Config {
     }
 }
 
-/// The name of the text in errors.
+/// What errors call the configuration text, in place of a file name.
 const NAME: &str = "the stored configuration";
 /// The sections on which decisions and their log lines depend.
 const SECTIONS: [&str; 7] = ["https", "robots", "audit", "identity", "pace", "usage", "bot"];

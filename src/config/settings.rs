@@ -59,7 +59,7 @@ impl Settings {
         self.0.insert(key, value);
     }
 
-    /// Adds the keys of all tables of `[[key]]`.
+    /// Adds the keys of a list of tables, such as all `[[bot]]` tables. `key` is the name of the list, such as `bot`.
     fn add_entries(&mut self, key: &str, entries: Vec<Value>) {
         let mut names: Vec<Value> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.into_iter().enumerate() {

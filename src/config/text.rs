@@ -49,7 +49,7 @@ pub(super) enum Origin<'t> {
     Override(&'t Arc<str>),
 }
 
-/// Returns what the document sets, without the ranges of the values in the text.
+/// Returns the keys and values of the document. Leaves out where each value is in the text.
 pub(super) fn to_table(document: &DeTable<'_>) -> Table {
     let document = Spanned::new(0..0, document.clone());
     // A document can always be read as a table.
@@ -96,7 +96,7 @@ impl SourceText {
         joined
     }
 
-    /// Returns the text of the file.
+    /// Returns the part of the text that is from the configuration file.
     pub(super) fn of_file(&self) -> &str {
         &self.text[self.range(0)]
     }
@@ -117,7 +117,8 @@ impl SourceText {
         }
     }
 
-    /// Returns the range of the file, of the environment variable or of the `--set` that the byte at `at` belongs to.
+    /// Returns which bytes of the text come from the same source as the byte at `at`: from the file, or from one
+    /// environment variable or one `--set`.
     pub(super) fn range(&self, at: usize) -> Range<usize> {
         match (self.part(at), self.parts.first()) {
             (Some(part), _) => part.range.clone(),
@@ -127,9 +128,9 @@ impl SourceText {
         }
     }
 
-    /// Makes `path`, which is written at `at`, absolute. A relative path in the file starts at the file's folder. A
-    /// relative path in an environment variable or `--set` starts at the working directory, like the path of any
-    /// option.
+    /// Returns the absolute form of `path`, which is a value that begins at the byte `at` of this text. A relative path
+    /// in the file starts at the file's folder. A relative path in an environment variable or `--set` starts at the
+    /// working directory, like the path of any option.
     pub(super) fn path(&self, path: &str, at: usize) -> PathBuf {
         match self.part(at) {
             // `absolute` fails if there is no working directory. The path then stays relative.
@@ -160,7 +161,8 @@ impl SourceText {
 // === impl Part ===
 
 impl Part {
-    /// Parses the part as TOML. If that fails, or the key takes only text, a value without quotes is a text.
+    /// Parses the `key=value` of this environment variable or `--set`. The value is TOML or a text without quotes: it
+    /// is taken as a text if it is not valid TOML, or if the key takes only text (`is_text`).
     fn parse(&self, is_text: bool) -> Result<DeTable<'_>, (Range<usize>, String)> {
         let value = &self.padded[self.range.start + self.key + 1..];
         let word = value.trim();

@@ -247,7 +247,8 @@ impl Watched {
         self.seen = files::read(&self.path).ok();
     }
 
-    /// Makes `content` the known content. Returns whether that is a change. A missing file is not a change.
+    /// Remembers `content` as the last content of the file, and returns whether it differs from the content before. If
+    /// the file is missing (`None`), the last content stays, and this returns false.
     fn take(&mut self, content: Option<Vec<u8>>) -> bool {
         let changed = content.is_some() && self.seen != content;
         if changed {

@@ -40,7 +40,7 @@ struct Object<'a> {
     needs_proof: bool,
     /// The form of the path that robotgate decided by: `sent`, `normalized` or `strict`.
     reading: Option<&'static str>,
-    /// The path in this form. `null` if the form is `sent`.
+    /// The path in the form that `reading` names. `null` if that form is `sent`.
     read_as: Option<Cow<'a, str>>,
     group: Option<ConsideredGroup>,
     rule: Option<Rule<'a>>,

@@ -161,7 +161,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// (`SAVE_EVERY`), in units of `PERIOD`.
 const SITES_EVERY: u64 = 5;
 const SAVE_EVERY: u64 = 60;
-/// Maximum size of the file, in bytes. A larger file is not read.
+/// Maximum size of the history file, in bytes. A larger file is not read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// How long a stop waits for the last write.
+/// When robotgate stops, how long it waits until the history file has been written a last time.
 const MAX_WAIT: Duration = Duration::from_secs(5);

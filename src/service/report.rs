@@ -23,7 +23,7 @@ pub struct Report {
     reloads: Reloads,
 }
 
-/// The state of the daemon, for the status line.
+/// The state of the daemon, for the line that `systemctl status` shows.
 enum Status {
     Serving {
         generation: u64,
@@ -72,8 +72,8 @@ impl Report {
         }
     }
 
-    /// Reports to systemd while the daemon waits for open exchanges to end. The daemon waits for `bound` at most. This
-    /// method runs until its future is dropped.
+    /// While the daemon waits for open exchanges to end, tells systemd how many connections are still open and how long
+    /// the daemon still waits. The daemon waits for `bound` at most. This method runs until its future is dropped.
     pub async fn drain(self: Arc<Self>, bound: Duration) {
         self.notifier.stopping();
         let end = Instant::now() + bound;
@@ -147,8 +147,8 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
 
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
-/// How long to wait before the first log line (`FIRST`), and between two log lines (`LOG_PERIOD`). Usually, all
-/// exchanges end before the first log line.
+/// While the daemon waits for open exchanges to end, it logs how many connections are left: for the first time after
+/// `FIRST`, then every `LOG_PERIOD`. Usually, all exchanges end before `FIRST`, and it logs nothing.
 const FIRST: Duration = Duration::from_millis(300);
 const LOG_PERIOD: Duration = Duration::from_secs(5);
 

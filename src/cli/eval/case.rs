@@ -65,7 +65,7 @@ struct Labels {
     allowed: Vec<Option<bool>>,
 }
 
-/// Why a line got no decision.
+/// Why the answer to a line of the input is an error and not a decision.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadLine {
     #[error("the line is not UTF-8")]

@@ -135,7 +135,8 @@ impl<'c> Table<'c> {
         self.typed(self.value(key, kind)?, "a whole number", integer)
     }
 
-    /// Reads a whole number, which the caller compares with `choices`. The first of them is the default.
+    /// Reads a whole number. The first item of `choices` is the default. The caller has to check that the number is one
+    /// of `choices`.
     pub(in crate::config) fn one_of(&self, key: &'static str, choices: &[u16]) -> Option<Spanned<i128>> {
         let number = self.integer(key, || Kind::Numbers(choices.iter().copied().map(i64::from).collect()));
         if let Some(default) = choices.first() {

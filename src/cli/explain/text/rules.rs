@@ -135,8 +135,8 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
     Ok(())
 }
 
-/// Says why a rule lost. If this quotes a part of the pattern, the part is cut so that the text fits into a terminal of
-/// `width` columns.
+/// Says why the rule `other` did not decide. If this quotes a part of the pattern, the part is cut so that the text
+/// fits into a terminal of `width` columns.
 fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -> String {
     let bytes = other.rule.pattern.len();
     match (other.lost, &explanation.rule) {
@@ -159,7 +159,7 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
     }
 }
 
-/// Maximum number of lost rules that are printed.
+/// Maximum number of printed rules of those that lost.
 const MAX_LOSERS: usize = 5;
 /// Maximum number of columns for the part of a pattern that fits the path.
 const MAX_PART: usize = 60;
