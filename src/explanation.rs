@@ -56,7 +56,7 @@ pub(crate) struct AudienceStatement<'a> {
 
 impl<'a> Report<'a> {
     /// Creates the report on `decision`. `user_agent` and `url` are shown as they were given. `body` is the text of the
-    /// robots.txt, if there is one.
+    /// robots.txt. It is `None` if no robots.txt was read, or if the site has none.
     pub(crate) fn new(
         config: &Config,
         decision: &'a Decision,

@@ -355,5 +355,5 @@ fn announce(live: &Live, file: Option<&Path>) {
 const INTERNAL_ERROR: &str = "internal error";
 /// Interval between log lines about a slow start.
 const OPENING_PERIOD: Duration = Duration::from_secs(1);
-/// How long a stop waits for a running reload to complete.
+/// When robotgate stops, how long it waits for a running reload to complete.
 const RELOAD_TO_END: Duration = Duration::from_secs(5);

@@ -24,7 +24,7 @@ pub(super) struct Chain {
     pub(super) public_key_der: Vec<u8>,
     /// The subject key identifier (RFC 5280 §4.2.1.2) of the certificate that signs leaf certificates.
     pub(super) key_id: Option<Vec<u8>>,
-    /// What strict clients require and the certificates lack.
+    /// What strict clients require but the certificates of the file lack, such as the extension `keyUsage`.
     pub(super) lacks: Vec<&'static str>,
     /// The time during which all certificates of the file are valid.
     pub(super) validity: Validity,

@@ -92,8 +92,8 @@ fn date(time: SystemTime) -> Result<OffsetDateTime, MintError> {
 // === impl Validity ===
 
 impl Validity {
-    /// Returns how long a leaf is valid that is issued at `now`. `authority` is the validity of the authority's
-    /// certificates.
+    /// Returns from when until when a leaf is valid that is issued at `now`. `authority` is the validity of the
+    /// authority's certificates.
     pub(super) fn of_leaf(authority: Self, now: SystemTime) -> Result<Self, MintError> {
         if now < authority.not_before {
             return Err(MintError::NotYetValid {

@@ -115,7 +115,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
 
 /// Decides by the robots.txt in `file`. Without a file, decides as the proxy would, and fetches the site's robots.txt
 /// and `tdmrep.json` if the proxy would need them. Also returns where the robots.txt came from, and the fetch of the
-/// `tdmrep.json`, if there was one.
+/// `tdmrep.json` if it was fetched.
 fn decide(
     config: &Config,
     question: Question,

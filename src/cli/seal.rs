@@ -139,7 +139,7 @@ impl SealArgs {
         })
     }
 
-    /// Returns `logs`. If there are none, returns the log that the configuration names.
+    /// Returns `logs`. If `logs` is empty, returns the log that the configuration names.
     fn logs(&self, logs: &[PathBuf]) -> Result<Vec<PathBuf>, SealCommandError> {
         if !logs.is_empty() {
             return Ok(logs.to_vec());

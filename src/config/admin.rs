@@ -23,7 +23,7 @@ const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
 /// The `[admin]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Addresses to listen on, without duplicates. If there are none, the admin API is off. For port 0, the system
+    /// Addresses to listen on, without duplicates. If the list is empty, the admin API is off. For port 0, the system
     /// chooses a port.
     pub listen: Vec<SocketAddr>,
     /// The token that clients of the admin API must present. Without a token, the API can listen only on loopback

@@ -27,7 +27,7 @@ use crate::usage::Purpose;
 pub struct IdentityRules {
     /// How requests that name no bot are handled.
     pub unidentified: Unidentified,
-    /// The credentials file. Without one, robotgate neither asks for credentials nor checks them.
+    /// The credentials file. If it is `None`, robotgate neither asks for credentials nor checks them.
     pub credentials: Option<PathBuf>,
     /// Whether clients without proof are refused.
     pub required: bool,

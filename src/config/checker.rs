@@ -109,7 +109,7 @@ impl<'c> Checker<'c> {
         self.complain(span, message);
     }
 
-    /// Returns the part of the file's text at `span`.
+    /// Returns the part of the configuration's text at `span`.
     pub(super) fn source(&self, span: Range<usize>) -> &'c str {
         self.source.text.get(span).unwrap_or_default()
     }

@@ -75,7 +75,7 @@ pub struct Proxy {
     /// How long open exchanges may continue after robotgate begins to stop. Zero ends them immediately.
     pub shutdown_timeout: Duration,
     pub limits: Limits,
-    /// The TLS listeners, if there are any.
+    /// `[proxy.tls]`: the TLS listeners. `None` if the configuration has no such section.
     pub tls: Option<Tls>,
 }
 
@@ -117,8 +117,8 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// The private key of the certificate, PEM.
     pub key: PathBuf,
-    /// The root certificates against which clients' certificates are checked. If there are none, robotgate asks clients
-    /// for no certificate.
+    /// The root certificates against which clients' certificates are checked. If the list is empty, robotgate asks
+    /// clients for no certificate.
     pub client_roots: Arc<[CertificateDer<'static>]>,
 }
 

@@ -80,7 +80,7 @@ pub(super) fn all_keys(environment: &Environment) -> Vec<Key> {
 // === impl SourceText ===
 
 impl SourceText {
-    /// Reads the configuration file, if there is one, and appends the overrides.
+    /// Reads the configuration file, if `sources` names one. Appends what environment variables and `--set` set.
     pub(super) fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let Some(path) = sources.file() else {
             return Ok(Self::new("", "", Path::new("/"), sources.overrides()));

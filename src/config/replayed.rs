@@ -5,8 +5,9 @@ use toml::{Table, Value};
 use super::{Config, ConfigError};
 
 impl Config {
-    /// Reads the canonical text of a configuration, but none of the files that it names. If this version does not
-    /// accept the whole text, reads only the parts on which decisions depend. Everything else then has its default.
+    /// Reads the canonical text of a configuration, but none of the files that it names. If this version of robotgate
+    /// does not accept the whole text, reads only the parts on which decisions depend. Everything else then has its
+    /// default.
     ///
     /// # Errors
     /// Fails if this version does not accept even these parts.

@@ -47,7 +47,8 @@ pub struct Robots {
     pub wait: Duration,
     /// Maximum number of concurrent fetches, 1 to 10,000.
     pub max_fetches: usize,
-    /// Whether robotgate answers a bot's own request for a robots.txt with its copy.
+    /// If a bot itself requests a robots.txt, whether robotgate answers with its own copy instead of forwarding the
+    /// request.
     pub serve_copies: bool,
 }
 

@@ -20,7 +20,7 @@ use super::reader;
 /// A table of the configuration file. The file need not contain it.
 pub(super) struct Table<'c> {
     pub checker: &'c Checker<'c>,
-    /// The dotted name of the table, without list indexes. The name of the file itself is empty.
+    /// The dotted name of the table, without list indexes. The name of the top level of the file is empty.
     name: String,
     /// If the table is an entry of a list of tables (`[[name]]`), its index in the list.
     entry: Option<usize>,

@@ -16,7 +16,8 @@ use toml::{Spanned, Table};
 use super::error::Complaint;
 use super::sources::Override;
 
-/// The texts of all sources, one after the other.
+/// The texts of all sources of the configuration, one after the other: the file, then `key=value` for each environment
+/// variable and `--set`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SourceText {
     pub text: String,
@@ -28,6 +29,7 @@ pub(super) struct SourceText {
     parts: Vec<Part>,
 }
 
+/// An environment variable or `--set` that sets a key, as a part of the text.
 #[derive(Clone, Debug)]
 struct Part {
     /// Where `key=value` is in the text.
@@ -182,7 +184,7 @@ impl Part {
         }
     }
 
-    /// Returns a document in which the key of this part has `value`, and which sets nothing else.
+    /// Returns a document that sets only one key: the key of this environment variable or `--set`, to `value`.
     fn table<'p>(&'p self, value: Spanned<DeValue<'p>>) -> DeTable<'p> {
         let key = self.range.start..self.range.start + self.key;
         let (mut table, mut value, mut end) = (DeTable::new(), value, key.end);

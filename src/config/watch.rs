@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 
 use crate::files;
 
-/// After a change in a directory, robotgate reads the files once nothing has changed for this long. An editor saves
-/// faster than this, and a person does not notice the wait.
+/// After a change in a watched directory, robotgate waits until nothing has changed for this long, and then reads the
+/// files. An editor saves a file in less time, and a person does not notice the wait.
 const QUIET: Duration = Duration::from_millis(100);
 /// Maximum number of symbolic links to follow on the way to a file. Linux has the same limit when it opens a file. More
 /// links are probably a loop.
@@ -84,7 +84,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be watched. The caller then reloads only on request.
+    /// Fails if the file cannot be watched. The caller then reloads only on SIGHUP.
     pub fn new(path: &Path) -> Result<Self, WatchError> {
         let path = std::path::absolute(path).map_err(|source| WatchError::Path {
             path: path.to_owned(),

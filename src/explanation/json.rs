@@ -52,7 +52,8 @@ struct Object<'a> {
     statements: List,
     statements_total: usize,
     profile: &'static str,
-    /// What the site says about the bot's purposes. `null` if the bot has none, or if robots.txt disallows the URL.
+    /// What the site says about the bot's purposes. `null` if the bot has no purposes, or if robots.txt disallows the
+    /// URL.
     usage: Option<&'a UsageReport>,
     /// Whether robotgate requested the site's `tdmrep.json`. `null` if the decision does not need this file.
     tdmrep_asked: Option<bool>,
@@ -62,7 +63,8 @@ struct Object<'a> {
 #[derive(Serialize)]
 struct ConsideredGroup {
     specific: bool,
-    /// Number of the first user-agent line that names the bot. If none does, that of the first line that names `*`.
+    /// Number of the first user-agent line that names the bot. If no line names it, the number of the first line that
+    /// names `*`.
     line: u32,
     agents: List,
     agents_total: usize,
@@ -121,7 +123,7 @@ pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,
     pub(crate) status: Option<u16>,
     pub(crate) redirects: Vec<Redirect<'a>>,
-    /// Size of the robots.txt in bytes, at most the size limit. `null` if there is none.
+    /// Size of the robots.txt in bytes, at most the size limit. `null` if there is no robots.txt.
     pub(crate) bytes: Option<usize>,
     /// Whether the robots.txt is longer than the size limit.
     pub(crate) cut: Option<bool>,

@@ -1,5 +1,5 @@
-//! Adds to the history about once a second what was counted, and saves the history in a file next to the cache file, so
-//! that it continues after a restart.
+//! About once a second, adds to the history how many requests were allowed and refused since the last time. Saves the
+//! history in a file next to the cache file, so that it continues after a restart.
 //!
 //! The history is only for charts, so the proxy works without its file. If the file is missing or damaged, the history
 //! begins empty. If the file cannot be written, the latest part of the history is lost at the next restart.
@@ -22,7 +22,7 @@ use crate::{
     proxy::{Live, Sampler},
 };
 
-/// The task that adds to the history and saves it.
+/// The task that adds to the history and writes it to its file.
 pub(super) struct Keeping {
     task: JoinHandle<()>,
     stop: CancellationToken,
@@ -37,7 +37,7 @@ struct Keeper {
     fails: bool,
 }
 
-/// Loads the history from the file next to the cache file, if there is one.
+/// Loads the history from the file next to the cache file, if this file exists.
 pub(super) async fn restore(live: &Arc<Live>) {
     let Some(path) = path(live) else { return };
     let history = live.history().clone();
@@ -57,7 +57,8 @@ pub(super) async fn restore(live: &Arc<Live>) {
     let _ = restoring.await;
 }
 
-/// Starts the task that adds to the history of `live` and saves it.
+/// Starts the task that adds to the history of `live` every second, and writes the history to its file from time to
+/// time.
 pub(super) fn keep(live: Arc<Live>) -> Keeping {
     let stop = CancellationToken::new();
     let keeper = Keeper {
@@ -157,8 +158,8 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often the counts of the sites are added to the history (`SITES_EVERY`), and how often the file is written
-/// (`SAVE_EVERY`), in units of `PERIOD`.
+/// How often the counts of each site are added to the history (`SITES_EVERY`), and how often the history file is
+/// written (`SAVE_EVERY`), in units of `PERIOD`.
 const SITES_EVERY: u64 = 5;
 const SAVE_EVERY: u64 = 60;
 /// Maximum size of the history file, in bytes. A larger file is not read.

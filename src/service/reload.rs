@@ -31,8 +31,8 @@ pub(super) struct Source {
     watcher: Option<Watcher>,
 }
 
-/// Reloads on each change or SIGHUP, until `stopping` becomes true. If there is no configuration file, only logs a
-/// warning on SIGHUP.
+/// Reloads the configuration whenever a watched file changes and on SIGHUP, until `stopping` becomes true. If there is
+/// no configuration file, only logs a warning on SIGHUP.
 pub(super) async fn run(
     daemon: Arc<Daemon>,
     mut reloads: Option<Source>,

@@ -63,7 +63,7 @@ impl Store {
         }
     }
 
-    /// Reads the current content and attributes of the file. Returns `None` if there is no file.
+    /// Reads the current content and attributes of the file. Returns `None` if it does not exist.
     pub(super) fn read(&self) -> Result<Option<Before>, StoreError> {
         read(&self.path)
     }
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// Reads the current content and attributes of the file. Returns `None` if there is no file.
+/// Reads the current content and attributes of the file. Returns `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
     let (bytes, metadata) = match files::read_secret_with(path) {
         Err(SecretError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),

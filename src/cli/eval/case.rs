@@ -59,7 +59,7 @@ struct EvalOutput<'a> {
     signals: Labels,
 }
 
-/// What a robots.txt says for each label of a vocabulary.
+/// What a robots.txt says for each label of a vocabulary, such as `ai-train` in `Content-Signal`.
 struct Labels {
     vocabulary: Vocabulary,
     allowed: Vec<Option<bool>>,

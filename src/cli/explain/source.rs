@@ -138,7 +138,8 @@ impl Source {
         }
     }
 
-    /// Returns the text of the robots.txt, if there is one.
+    /// Returns the text of the robots.txt. Returns `None` if the decision needed no robots.txt, or if the site sent
+    /// none.
     pub(super) fn body(&self) -> Option<&[u8]> {
         match self {
             Self::Unasked => None,

@@ -169,8 +169,9 @@ impl<'c> Table<'c> {
         number.unwrap_or(default)
     }
 
-    /// Reads a whole number in a range, for a key without a default. In messages, `things` follows the number (with a
-    /// space before it), and `or` comes at the end and offers an alternative.
+    /// Reads a whole number in a range, for a key without a default. `things` and `or` are parts of the error for a
+    /// number out of range. `things` is what the number counts, with a space before it. `or` is an alternative, such as
+    /// `, or remove the key`. Both can be empty.
     pub(in crate::config) fn number_in<T>(
         &self,
         [things, or]: [&str; 2],

@@ -159,7 +159,7 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
     }
 }
 
-/// Maximum number of printed rules of those that lost.
+/// Of the rules that lost, how many are printed at most.
 const MAX_LOSERS: usize = 5;
 /// Maximum number of columns for the part of a pattern that fits the path.
 const MAX_PART: usize = 60;
