@@ -157,9 +157,9 @@ impl SharedLeaves {
                 EntryAction::ReplaceWithGuard
             }
         };
-        // Only one call for a name gets the guard. Other calls for the name wait here until the leaf is inserted with
-        // the guard. If the guard is dropped without a leaf, because of an error, one of the other calls gets the
-        // guard.
+        // For each name, the cache gives a guard to one call only, which then issues the leaf. Other calls for the name
+        // wait here until this call inserts the leaf with its guard. If the guard is dropped without a leaf, because of
+        // an error, the cache gives a guard to one of the waiting calls.
         let guard = match self.cache.entry_async(&name, check).await {
             EntryResult::Retained(config) => return Ok(config),
             EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => guard,

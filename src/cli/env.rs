@@ -125,7 +125,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
     print(text)
 }
 
-/// Returns the known names for clap, which suggests the nearest one for a misspelt name.
+/// Returns the names of all clients for clap, which suggests the nearest name if the user misspells one.
 fn names() -> PossibleValuesParser {
     clients::all()
         .iter()
@@ -311,7 +311,7 @@ fn only_for_some(path: &Path, args: &EnvArgs, sources: &Sources) -> Option<Strin
     ))
 }
 
-/// Returns the command that writes a copy of the certificate.
+/// Returns the command that writes a copy of the authority's certificate to `robotgate-ca.pem`.
 fn export(sources: &Sources) -> String {
     format!("robotgate ca export{} > robotgate-ca.pem", config_options(sources))
 }

@@ -303,7 +303,7 @@ fn case_file(summary: &Summary, cases: &Cases) -> String {
     text + "\n" + cases.text()
 }
 
-/// How many groups are listed without `--all`.
+/// How many groups of changed decisions are listed without `--all`.
 const LISTED: usize = 20;
 /// Maximum length of a line in the report, in bytes.
 const MAX_LINE: usize = 2 * 1024;

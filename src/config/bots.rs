@@ -39,8 +39,8 @@ enum Named {
     None,
     /// The content of the credentials file. `None` if it could not be read, which is already reported as a mistake.
     File(Option<Credentials>),
-    /// A credentials file is configured, but the caller does not want it to be read: it did not pass `Reads::All`. So
-    /// every name is accepted.
+    /// A credentials file is configured, but it was not read, because the configuration is not loaded with
+    /// `Reads::All`. So every name is accepted.
     Unread,
 }
 

@@ -52,7 +52,7 @@ pub(super) enum Kind {
     Tables,
 }
 
-/// Which keys a pass of the parser records.
+/// Which keys the parser records while it reads a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recording {
     Nothing,

@@ -107,7 +107,8 @@ impl SourceText {
 /// Returns the error for a configuration file that is not UTF-8, the only encoding of TOML.
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = SourceText::new(name, &String::from_utf8_lossy(bytes), Path::new("/"), &[]);
-    // `valid_up_to` is an offset in the file. It is the same in the lossy text, because the two are equal up to there.
+    // `valid_up_to` is an offset in `bytes`. It is also right in the lossy text, because this text begins with the same
+    // bytes up to that offset.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

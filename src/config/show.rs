@@ -45,7 +45,7 @@ impl Config {
 /// The keys to show.
 struct Shown<'k> {
     keys: &'k [Key],
-    /// Everything that the sources set.
+    /// All keys that the file, environment variables and `--set` set, with their values.
     set: Table,
     text: &'k SourceText,
 }

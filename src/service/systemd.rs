@@ -94,8 +94,9 @@ impl Notifier {
         }
     }
 
-    /// Asks systemd to keep a listening socket open across a restart. Clients then wait instead of being refused. The
-    /// next start finds the socket in [`Inherited`]. It is harmless to ask twice for the same socket.
+    /// Asks systemd to keep a listening socket open across a restart. Clients that connect during the restart then wait
+    /// instead of being refused. The next start finds the socket in [`Inherited`]. It is harmless to ask twice for the
+    /// same socket.
     pub fn keep(&self, address: SocketAddr, socket: BorrowedFd<'_>) {
         let name = name_of(address);
         // systemd need not watch the socket for errors (`FDPOLL=0`). If the socket breaks, the daemon notices it when

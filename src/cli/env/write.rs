@@ -71,7 +71,8 @@ pub(super) fn write(
     }))
 }
 
-/// Returns the content of a file. `system` is the file with this system's root certificates: its path and its content.
+/// Returns the bytes to write into a file for the client. `system` is the file with this system's root certificates:
+/// its path and its content.
 fn contents(
     contents: &Contents,
     authority: &[CertificateDer<'_>],

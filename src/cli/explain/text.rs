@@ -23,7 +23,7 @@ use crate::{
     text::{count, plain},
 };
 
-/// Returns the whole report.
+/// Returns the report as text for a person.
 ///
 /// If bots may not reach the URL's host and the robots.txt is from a file, `alone` is the report on what the robots.txt
 /// alone says. `sources` are the sources of the configuration.

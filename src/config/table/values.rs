@@ -287,7 +287,7 @@ fn words<T: DeserializeOwned>() -> Vec<String> {
     reader::choices(&error).map(str::to_owned).collect()
 }
 
-/// Converts a limit or a default to `i64`. All of them fit.
+/// Converts a limit or a default of a key to `i64`. All limits and defaults in robotgate fit.
 fn whole(number: &impl Display) -> i64 {
     number.to_string().parse().unwrap_or(i64::MAX)
 }
