@@ -70,7 +70,7 @@ pub struct EvidenceState {
     pub trouble: Option<String>,
 }
 
-/// A text was not stored in time.
+/// A robots.txt or `tdmrep.json` is not in the store, because it could not be written in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the robots.txt could not be stored as evidence")]
 pub struct NotStored;
@@ -225,9 +225,9 @@ impl fmt::Debug for Evidence {
     }
 }
 
-/// How long a fetch waits until its text is stored. Storing takes some milliseconds if the disk works.
+/// How long the fetch of a robots.txt waits until its text is stored. Storing takes some milliseconds if the disk works.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// How long a start or a reload waits until its configuration is stored.
+/// How long robotgate waits, at the start or in a reload, until the text of the new configuration is stored.
 const MAX_START: Duration = Duration::from_secs(4);
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ pub fn load(sources: &Sources) -> Result<Config, LoadError> {
     }))
 }
 
-/// Returns the cases that the configuration does not meet: the line of each, and how its decision differs.
+/// Returns the `[[expect]]` cases that the configuration does not meet: the line of each case in the configuration file,
+/// and how the decision differs from the expected one.
 pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
     config
         .expect

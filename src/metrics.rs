@@ -305,7 +305,8 @@ impl Metrics {
         totals
     }
 
-    /// Returns the value of the label `bot` for the requests of this bot. `None` is for requests that name no bot.
+    /// Returns the value of the metrics' label `bot` for requests of `bot`, which is `None` for requests that name no
+    /// bot.
     pub fn bot_label<'b>(&self, bot: Option<&'b str>, is_configured: bool) -> &'b str {
         match bot {
             None => NONE,

@@ -85,7 +85,7 @@ pub enum Missing {
 /// or if the store of evidence does not have it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Texts<'t> {
-    /// The robots.txt, parsed with the profile of the configuration that is used now.
+    /// The robots.txt, parsed with the profile of the configuration with which the request is decided again.
     pub robots: Option<&'t Arc<RobotsCopy>>,
     pub tdmrep: Option<&'t TdmRep>,
 }

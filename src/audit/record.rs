@@ -153,8 +153,9 @@ records! {
         pub agent: Option<&'a str>,
         pub user_agent: Option<&'a str>,
         pub client: SocketAddr,
-        /// How the client was identified: by a proof (`credential`, `certificate`, `network`), the `user-agent` of a
-        /// configured bot, its `product-token`, or not at all (`none`). `failed` if its credential was invalid.
+        /// How the client was identified: by a proof (`credential`, `certificate`, `network`), by the User-Agent of a
+        /// configured bot (`user-agent`), by the product token in the request's User-Agent (`product-token`), or not at
+        /// all (`none`). `failed` if its credential was invalid.
         pub identity: &'static str,
         /// The configured name of the credential (never its secret), certificate or network.
         pub credential: Option<&'a str>,

@@ -168,7 +168,7 @@ impl TextLines {
 const LABEL: usize = 6;
 /// Minimum width of a URL, in columns of the terminal.
 const MIN_URL: usize = 24;
-/// Maximum number of requests to remember until their completion.
+/// For how many requests at most the text of their decision is remembered. The line of a failed exchange repeats it.
 const MAX_OPEN: usize = 10_000;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) enum PutResult {
     Stored,
     /// The text waits to be written. The receiver gets `true` when it is in the file, and `false` if writing failed.
     Waiting(oneshot::Receiver<bool>),
-    /// The text cannot be written at present.
+    /// The text cannot be written at present, or does not fit into the queue. Nobody should wait for it.
     Fails,
 }
 
@@ -54,8 +54,8 @@ impl Queue {
         self.known.contains_key(sha256)
     }
 
-    /// Queues a text that is used on `day`, unless the file already has it for that day. If `fails` is set, the file
-    /// cannot be written at present. The text is queued nevertheless, but the caller should not wait.
+    /// Queues a text that is used on `day`, unless the file already has it for that day. `fails` says that the file
+    /// cannot be written at present. The text is then queued too, but the result is `Fails` instead of `Waiting`.
     pub(super) fn put(&mut self, sha256: Sha256, text: &[u8], day: u32, fails: bool) -> PutResult {
         let known = self.known.get(&sha256).copied();
         // `known` is later than `day` if the clock was set back. Even then, nothing has to be written.
@@ -121,13 +121,13 @@ impl Queue {
         }
     }
 
-    /// Queues the texts again after a write has failed. Returns the callers to tell about that. Callers that came
-    /// during the write are among them.
+    /// Queues the texts again after a write has failed. Returns the channels to everybody who waits for a text, even if
+    /// that text was queued only during the write.
     pub(super) fn give_back(&mut self, mut taken: Taken) -> Vec<oneshot::Sender<bool>> {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);
         }
-        // The answers that were queued during the write are newer, so they come last.
+        // `self.seen` now has the answers of sites that were queued during the write. They are newer, so they come last.
         taken.seen.append(&mut self.seen);
         taken.seen.truncate(MAX_SEEN);
         self.seen = taken.seen;

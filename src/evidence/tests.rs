@@ -1,4 +1,4 @@
-//! Tests how texts are stored, the limits of the file, and a disk that fails.
+//! Tests the store of evidence: how it stores texts, the limits of its file, and what it does if the disk fails.
 
 use std::fs;
 

@@ -52,7 +52,8 @@ pub(super) struct Limits {
 #[derive(Default)]
 struct Writer {
     file: Option<Opened>,
-    /// The device and inode of the file after the last write (`identity`), and the random number in the file (`id`).
+    /// The device and inode of the file when it was last opened (`identity`), and the random number in the file (`id`).
+    /// If one of them is different later, somebody has deleted or replaced the file.
     identity: Option<(u64, u64)>,
     id: Option<u64>,
     /// Whether the last error was a damaged file. If so, the next opening checks the whole file.
@@ -213,8 +214,8 @@ impl Shared {
         }
     }
 
-    /// Checks whether the file was deleted or replaced. Also queues the text of the current configuration again, if
-    /// necessary.
+    /// Checks whether the file was deleted or replaced. Also queues the text of the current configuration, unless the
+    /// file already has it for today.
     fn look_after(&self, writer: &mut Writer) {
         if writer.identity.is_some() && identity(&self.path) != writer.identity {
             self.start_anew(writer);

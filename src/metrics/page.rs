@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
         self.counters(name, help, [([], value)])
     }
 
-    /// Writes counters with the same name and different labels. No two may have the same labels.
+    /// Writes counters with the same name. No two may have the same values of their labels.
     pub(super) fn counters<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -78,7 +78,7 @@ impl<'a> Page<'a> {
                     one.encode_counter(&value, None::<&Exemplar<NoLabelSet, u64>>)
                 })
             }
-            // In the Prometheus format, the header lines of a counter also have the suffix `_total`.
+            // In the Prometheus format, the `# HELP` and `# TYPE` lines of a counter also have the suffix `_total`.
             Format::Prometheus => {
                 let family = self
                     .encoder
@@ -110,7 +110,7 @@ impl<'a> Page<'a> {
         self.all_gauges(name, help, [([], value)])
     }
 
-    /// Writes gauges with the same name and different labels. No two may have the same labels.
+    /// Writes gauges with the same name. No two may have the same values of their labels.
     pub(super) fn gauges<'l, const N: usize>(
         &mut self,
         name: &str,

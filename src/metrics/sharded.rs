@@ -52,7 +52,7 @@ impl ShardedCounters {
         shards.map(|counters| counters[index].load(Ordering::Relaxed)).sum()
     }
 
-    /// Returns the values of all counters, in order.
+    /// Returns the values of all counters, in the order of their indexes.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
         (0..self.len).map(|index| self.get(index))
     }

@@ -107,7 +107,8 @@ impl Cases {
     }
 }
 
-/// Returns a case for a decision if one can be written that `config` meets.
+/// Writes a decision as an `[[expect]]` case. Returns `None` if `config` does not meet the case, because the decision
+/// depends on something that a case cannot say.
 fn expectation(
     logged: &LoggedDecision<'_>,
     decision: &Decision,
@@ -155,7 +156,8 @@ fn robots(decision: &Decision) -> Option<String> {
 
 /// Maximum number of cases that are written.
 const MAX_CASES: usize = 10_000;
-/// For how many decisions with the same bot, site and rule to try to write a case.
+/// If no case can be written for a decision, the next decisions with the same bot, site and rule are tried, up to this
+/// many.
 const MAX_ATTEMPTS: u32 = 10;
 /// A robots.txt up to this size, in bytes, is written into a case as a whole.
 const MAX_ROBOTS: usize = 4 * 1024;

@@ -76,8 +76,8 @@ pub(super) fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Confi
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // The log does not have the header fields that decide whether a request for `/robots.txt` can concern another
-    // resource. It cannot if the reason is `robots-file`. If the reason is `pace`, assume that it cannot.
+    // With some header fields, a request for `/robots.txt` can be about another resource. The log does not have these
+    // fields. If the reason is `robots-file`, the request had none of them. If the reason is `pace`, assume the same.
     Ok(Scope::Path {
         alone: logged.is(Reason::RobotsFile) || logged.is(Reason::Pace),
     })
@@ -176,8 +176,8 @@ pub(super) fn lookup(
                 redirected: false,
             };
             match Meaning::of(&received, policy, start) {
-                // With this status, a site has rules, and a line then names the digest of their text. This line names
-                // none, so it is malformed.
+                // After a response with this status, robotgate uses the response's content as the robots.txt, and the
+                // log line has its digest. This line has no digest, so it is malformed.
                 Meaning::Rules(_) => return Err(Missing::Malformed("robots_sha256")),
                 meaning => (after(&unknown, meaning), start),
             }

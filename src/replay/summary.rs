@@ -22,8 +22,8 @@ pub struct Summary {
     /// Numbers of decisions whose result with the change is not known, by the reason why it is not known.
     pub unknown: BTreeMap<String, u64>,
     pub unreadable_lines: u64,
-    /// Whether the change has other `[pace]` limits than the configuration that decided. The effect of these limits is
-    /// not computed.
+    /// Whether the change has other `[pace]` limits than the configuration with which a logged decision was made. The
+    /// effect of these limits is not computed.
     pub pace_changes: bool,
     /// Number of changed decisions that are in no group, because there are too many groups.
     pub ungrouped: u64,
@@ -55,7 +55,7 @@ pub struct Outline {
     pub forwarded: bool,
 }
 
-/// A decision of a group, and the log line that it is from.
+/// One logged decision, as an example for the decisions of a [`Group`]. `position` is the place of its log line.
 #[derive(Debug, Serialize)]
 pub struct Example {
     pub time: String,

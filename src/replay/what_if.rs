@@ -40,7 +40,8 @@ pub enum Finding {
     Decided(Effect, Box<Decision>),
     /// The change has nothing to do with this request.
     Unaffected,
-    /// The decision depended on the network or on the time of the request, so it cannot be made again.
+    /// The decision depended on the network or on the time of the request, for example because the request came too
+    /// early. So it cannot be made again.
     AsLogged,
     /// It is not known how the request would be decided, for this reason.
     Unknown(Unknown),
@@ -145,7 +146,8 @@ impl Change {
         self.agent.as_deref()
     }
 
-    /// Returns whether the new configuration has other `[pace]` limits than `old`, the configuration that decided.
+    /// Returns whether the new configuration has other `[pace]` limits than `old`, the configuration of the logged
+    /// decision.
     pub(super) fn changes_pace(&self, old: Option<&Config>) -> bool {
         let Some(new) = &self.config else { return false };
         match old {

@@ -178,7 +178,8 @@ impl Changes {
         let is_same = |known: &&mut Change| {
             (&known.site, &known.before, &known.after) == (&change.site, &change.before, &change.after)
         };
-        // A fetch and its `robots-changed` record describe the same change, which must be listed only once.
+        // The record of a fetch and the `robots-changed` record that follows it describe the same change. It must be
+        // listed only once.
         if let Some(known) = last
             .find(is_same)
             .filter(|known| known.rules.is_none() || change.rules.is_none())
@@ -201,7 +202,7 @@ impl Changes {
     }
 }
 
-/// Returns the key of an outage, made of the run of robotgate and the site.
+/// Returns the key under which an outage is stored: the run of robotgate that saw the outage, and the site.
 fn key(record: &Record<'_>, log: usize) -> String {
     run(record, log) + SEPARATOR + &kept(record.origin())
 }
@@ -218,6 +219,6 @@ fn run(record: &Record<'_>, log: usize) -> String {
 const MAX_OPEN: usize = 50_000;
 const MAX_ENDED: usize = 5_000;
 const MAX_CHANGES: usize = 5_000;
-/// A change may already be in the list, because the record of its fetch came first. To find it there, this many of the
-/// last changes are searched.
+/// A change may already be in the list, because the record of its fetch came first. To find it there, the last changes
+/// in the list are compared, at most this many.
 const NEAR: usize = 64;

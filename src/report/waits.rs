@@ -92,8 +92,9 @@ impl Waits {
         self.longest.truncate(MAX_WAITS);
     }
 
-    /// Finds the bots and URLs of the longest waits. Searches the decisions in the lines that were just added, and in
-    /// the portion before, because a decision is usually near its completion.
+    /// Finds the bots and URLs of the longest waits, which only the records of the decisions contain. `lines` is the
+    /// portion of the log that was just counted. Searches this portion and the one before it, because a decision is
+    /// usually near its completion in the log.
     pub(super) fn find_requests(&mut self, lines: &[Line<'_>]) {
         self.cut();
         let decisions = lines.iter().filter_map(|line| match line {

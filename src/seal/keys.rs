@@ -57,7 +57,8 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Checks the rotation that replaces the newest key so far. Returns the new key and the checkpoint of the rotation.
+    /// Checks a key rotation. `bytes` is the content of its file, a checkpoint that the newest key in `self` and the key
+    /// that replaces it must both have signed. Returns the new key and this checkpoint.
     fn rotated(&self, bytes: &[u8]) -> Result<(VerifierKey, Checkpoint), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let next = checkpoint.next_key.clone().ok_or(NoteError::Checkpoint)?;

@@ -20,7 +20,7 @@ pub struct VerifierKey {
     public: [u8; 32],
 }
 
-/// A private key.
+/// The private key that signs checkpoints, and its public key.
 pub(super) struct SigningKey {
     pair: Ed25519KeyPair,
     pub(super) public: VerifierKey,

@@ -34,7 +34,7 @@ struct Writer<'a> {
     tree: Tree,
     /// The number of entries in the last checkpoint.
     sealed: u64,
-    /// The entries after the last full bundle.
+    /// The entries after the last full bundle (a file of 256 entries). An entry is the SHA-256 of a line.
     bundle: Vec<Sha256>,
     /// The bundles and tiles that became full after the last checkpoint.
     full: Vec<(TileName, Vec<Sha256>)>,
@@ -145,9 +145,9 @@ impl<'a> Writer<'a> {
         }
         let checkpoint = match chain.checkpoint(folder) {
             Ok((_, checkpoint, _)) => Some(checkpoint),
-            // The folder has the file of the position in the log, or the file of a key rotation. Both are written only
-            // after a checkpoint, so somebody removed the checkpoint. A new tree would contradict the checkpoints that
-            // were handed out before.
+            // The folder has no checkpoint, but a file that is written only after a checkpoint: that of the position in
+            // the log, or that of a key rotation. So somebody removed the checkpoint. A new tree would contradict the
+            // checkpoints that were handed out before.
             Err(SealError::Empty(_)) if folder.read(POSITION)?.is_some() || !chain.rotations.is_empty() => {
                 return Err(SealError::Damaged(folder.path(CHECKPOINT)));
             }
@@ -179,8 +179,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Returns a reader that continues after the last sealed line, or earlier if lines have to be compared. Also
-    /// returns the number of the entry that belongs to the next line.
+    /// Returns a reader that continues after the last sealed line. It starts earlier if lines must be compared with the
+    /// sealed entries first. Also returns the number of the entry that belongs to the reader's next line.
     fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
         let saved = self.folder.read(POSITION)?;
         let mut saved: Option<(Position, Vec<Sha256>)> = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -275,7 +275,7 @@ impl<'a> Writer<'a> {
             }
             let partial = self.tree.partial_tiles(self.sealed);
             new.extend(partial.map(|(name, hashes)| (name, hashes.to_vec())));
-            // Bundles of entries are written before the tiles.
+            // The bundles are on disk before the tiles that are computed from their entries.
             new.sort_by_key(|(name, _)| name.level.is_some());
             let bundles = new.partition_point(|(name, _)| name.level.is_none());
             self.folder.write_hashes(&new[..bundles])?;
@@ -298,8 +298,8 @@ impl<'a> Writer<'a> {
 
 /// Maximum number of lines between two checkpoints.
 const MAX_ROUND: u64 = 65_536;
-/// If the log differs, how many of the newest entries are searched for the hash of a line, to find out whether the line
-/// is sealed already.
+/// If the log differs from its seal, the hash of a line is searched for among this many of the newest entries, to find
+/// out whether the line is sealed already.
 const MAX_KNOWN: u64 = 10_000_000;
 /// Maximum number of completely sealed files that are remembered. Files that no longer exist are among them, because a
 /// file can be gone for a moment while it is compressed.

@@ -55,7 +55,8 @@ impl Tree {
         self.size
     }
 
-    /// Appends an entry, given as the hash of its leaf. Calls `full` with each tile that becomes full.
+    /// Appends the entry whose leaf hash is `leaf`. Calls `full` with the name and the hashes of each tile that becomes
+    /// full.
     pub(super) fn push(&mut self, leaf: Sha256, mut full: impl FnMut(TileName, &[Sha256])) {
         self.size += 1;
         let mut hash = leaf;

@@ -93,7 +93,8 @@ struct Logs<'a> {
     incomplete: Vec<String>,
 }
 
-/// Verifies a log.
+/// Checks the tiles, the checkpoint and the key rotations in the folder of a seal, and compares the lines of the log with
+/// the sealed entries.
 ///
 /// # Errors
 /// Fails if the checkpoint or a log file cannot be read, or if no trusted key signed the checkpoint.

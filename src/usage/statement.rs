@@ -101,7 +101,8 @@ impl UseStatement {
 }
 
 impl fmt::Display for UseStatement {
-    /// Writes what the site says, where, and the purpose that it is about.
+    /// Writes a sentence part such as `line 3 of the robots.txt says Content-Usage: train-ai=n, which forbids the
+    /// purpose ai-train`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source {
             UseSource::Line(line) => write!(f, "line {line} of the robots.txt")?,
@@ -175,7 +176,7 @@ impl UseRefusal {
         }
     }
 
-    /// Returns what the site says; `None` if it says nothing.
+    /// Returns the statement of the site that forbids the use. `None` if the request is refused without a statement.
     #[must_use]
     pub fn statement(&self) -> Option<&UseStatement> {
         match self {

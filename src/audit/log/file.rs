@@ -29,7 +29,8 @@ pub(super) fn append_to(path: &Path) -> io::Result<File> {
     opening().create(true).open(path)
 }
 
-/// Returns the options for opening the file. With these options alone, opening does not create a missing file.
+/// Returns the options with which the log's file is opened. With these options alone, opening does not create a missing
+/// file.
 fn opening() -> OpenOptions {
     let mut options = OpenOptions::new();
     options

@@ -59,7 +59,8 @@ pub(super) struct State {
     pub(super) lost: Option<u64>,
     /// The output; `None` while a thread writes to it.
     pub(super) sink: Option<Sink>,
-    /// The output that replaces the current one as soon as no thread writes.
+    /// The output that replaces the current one as soon as no thread writes, for example the new file after log
+    /// rotation. `None` if the output does not change.
     pub(super) other: Option<Sink>,
     /// A batch of which only a part was written. The log's own thread has to continue it.
     pub(super) rest: Option<Batch>,

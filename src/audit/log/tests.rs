@@ -21,7 +21,7 @@ use parking_lot::Condvar;
 
 use super::*;
 
-/// An output that the test controls.
+/// An output of the log that the test controls: it can block, or make writes fail.
 #[derive(Clone, Default)]
 struct Sink(Arc<Inner>);
 

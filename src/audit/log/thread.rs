@@ -13,7 +13,8 @@ use super::state::{Batch, SharedLog, Sink, State};
 /// When to check next whether a request writes the waiting lines.
 struct NextCheck {
     at: Instant,
-    /// The number of the batch whose lines waited at the previous check. If it is unchanged, no request wrote them.
+    /// The number of the batch that collected lines at the previous check. If the same batch still collects lines at
+    /// this check, no request has written them.
     batch: u64,
 }
 

@@ -220,7 +220,8 @@ fn shown_bot(bot: Option<&str>) -> Cow<'_, str> {
     bot.map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
 }
 
-/// Returns the refused purpose, and what the site says about it.
+/// Returns a text with the refused purpose and what the site says about it. `refused` is an object of the log:
+/// `usage.refused` of a decision.
 pub(in crate::audit) fn refused(refused: &Value) -> Option<String> {
     let purpose = refused["purpose"].as_str()?;
     let why = refused["why"].as_str().and_then(WhyRefused::from_word);

@@ -5,8 +5,8 @@ use crate::bot::ProofKind;
 
 const NEW: &str = "User-agent: *\nDisallow: /open\n";
 
-/// Decides `line` again with `change`. Returns the effect, the verdict, the reason and the rule as text, or why the
-/// result is not known.
+/// Decides `line` again with `change`. `text` is the robots.txt that the store of evidence has. Returns the effect, the
+/// verdict, the reason and the rule as text, or why the result is not known.
 fn found(line: &Value, old: Option<&Config>, change: &Change, text: Option<&str>) -> String {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
@@ -363,8 +363,8 @@ fn a_new_robots_txt_decides_for_its_site_alone() {
         ("http://a.example/open", Found::Text(ROBOTS), "unaffected"),
     ] {
         let line = line(&old, "A", "GET", url, &fetch);
-        // The last argument is `None`, because the robots.txt of the logged decision is not needed: the change brings
-        // another one, or is about another site.
+        // The last argument is the robots.txt of the logged decision. It is `None`, because it is not needed: the
+        // change has a new robots.txt for the site, or does not affect the request's site at all.
         assert_eq!(found(&line, Some(&old), &change, None), expected, "{url}: {line}");
     }
     let line = line(&old, "A", "GET", "https://a.example/x", &Found::Text(ROBOTS));

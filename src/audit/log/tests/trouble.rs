@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Writes two lines to an output whose first writes fail as `troubles` says, and checks that it has both lines in the
-/// end.
+/// Writes two lines to an output whose first writes fail as `troubles` says, and checks that the output has both lines
+/// in the end.
 async fn writes_despite(troubles: Vec<Trouble>) {
     let sink = Sink::with_troubles(troubles.clone());
     let log = sink.log();
