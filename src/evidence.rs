@@ -225,7 +225,7 @@ impl fmt::Debug for Evidence {
     }
 }
 
-/// How long the fetch of a robots.txt waits until its text is stored. Storing takes some milliseconds if the disk works.
+/// How long the fetch of a robots.txt waits until the text is stored. If the disk works, this takes some milliseconds.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 /// How long robotgate waits, at the start or in a reload, until the text of the new configuration is stored.
 const MAX_START: Duration = Duration::from_secs(4);

@@ -32,7 +32,7 @@ pub struct Unmet {
     of: usize,
 }
 
-/// Reads a configuration and runs its cases.
+/// Reads a configuration and checks that it meets its `[[expect]]` cases.
 ///
 /// # Errors
 /// Fails if the file cannot be read, is invalid, or does not meet its cases.
@@ -49,8 +49,8 @@ pub fn load(sources: &Sources) -> Result<Config, LoadError> {
     }))
 }
 
-/// Returns the `[[expect]]` cases that the configuration does not meet: the line of each case in the configuration file,
-/// and how the decision differs from the expected one.
+/// Returns the `[[expect]]` cases that the configuration does not meet: for each, its line number in the configuration
+/// file, and how the decision differs from the expected one.
 pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
     config
         .expect

@@ -63,7 +63,7 @@ pub struct Metrics {
     /// purpose.
     withdrawn: [Counts<Purpose>; Vocabulary::COUNT],
     /// Decisions in which the site forbids a purpose of the bot: for each vocabulary, their number for each purpose.
-    /// The first list is for decisions that are only reported, the second for those that are enforced.
+    /// The first list is for vocabularies that the configuration only reports, the second for those that it enforces.
     forbidden: [[Counts<Purpose>; Vocabulary::COUNT]; 2],
     errors: Counts<ProxyError>,
     malformed: AtomicU64,
@@ -156,7 +156,6 @@ impl Default for Metrics {
     }
 }
 
-/// The methods that count something.
 impl Metrics {
     /// Records how long a decision took. `waited` is how long the request waited for a robots.txt, which is not a part
     /// of `took`; `None` if the decision needed no robots.txt.

@@ -420,7 +420,7 @@ const MAX_READ: u64 = 16 * 1024;
 const MAX_AHEAD: usize = 4 * AT_ONCE;
 /// Maximum number of slices in one write. The next write takes the others.
 const SLICES: usize = 8;
-/// Writes of at least this size are not copied into the buffer: a system call takes less time.
+/// Writes of at least this size are not copied into the buffer, because a system call takes less time than the copy.
 const LARGE_WRITE: usize = 16 * 1024;
 
 #[cfg(test)]

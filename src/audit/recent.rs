@@ -74,8 +74,8 @@ impl Recent {
         successor
     }
 
-    /// Returns the first `limit` lines after the line with the number `after`. If `after` is `None`, returns the last
-    /// `limit` lines.
+    /// Returns lines of decisions whose verdict was not `allow`: the first `limit` lines after the line with the number
+    /// `after`. If `after` is `None`, returns the last `limit` lines.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = self.refused.lock();
         let oldest = ring.newest + 1 - ring.lines.len() as u64;

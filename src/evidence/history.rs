@@ -22,7 +22,7 @@ pub struct Sighting {
     pub at: SystemTime,
 }
 
-/// The robots.txt text of a response.
+/// The digest and the size of the robots.txt text in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenText {
     pub sha256: Sha256,

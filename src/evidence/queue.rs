@@ -127,7 +127,7 @@ impl Queue {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);
         }
-        // `self.seen` now has the answers of sites that were queued during the write. They are newer, so they come last.
+        // The answers of sites that were queued during the write (`self.seen`) are newer, so they come last.
         taken.seen.append(&mut self.seen);
         taken.seen.truncate(MAX_SEEN);
         self.seen = taken.seen;

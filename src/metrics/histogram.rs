@@ -94,7 +94,7 @@ pub(super) const OF_DISK: [u64; 12] = [
     5 * S,
     10 * S,
 ];
-/// Bucket bounds for the time that something waits for a network.
+/// Bucket bounds for times that depend on the network, such as the duration of a fetch.
 pub(super) const OF_NETWORK: [u64; 15] = [
     MS,
     2_500 * US,

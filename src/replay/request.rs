@@ -1,5 +1,5 @@
-//! Rebuilds from a log line what the proxy knew when it decided the request: the question, and what was known of the
-//! site's robots.txt and `tdmrep.json`.
+//! Rebuilds from a log line what the proxy knew when it decided the request: the [`Question`] (which bot requests which
+//! URL), and what was known of the site's robots.txt and `tdmrep.json`.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use crate::{
     origin::Target,
 };
 
-/// Builds the question for [`crate::decision`] from a log line.
+/// Builds the [`Question`] for [`crate::decision`] from a log line.
 pub(super) fn ask(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
     let target = target(logged)?;
     let scope = scope(logged, &target, config)?;

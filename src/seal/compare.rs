@@ -242,8 +242,8 @@ mod tests {
 
     #[test]
     fn differences_are_found_where_they_are() {
-        // Each case: entries, lines (a letter stands for the hash of one line), expected differences, and how many
-        // entries are before and after the lines and how many lines are unsealed.
+        // Each case: the entries and the lines (a letter stands for the hash of one line), the expected differences as
+        // `differences` writes them, how many entries are before and after the lines, and how many lines are unsealed.
         for (entries, lines, expected, ends) in [
             ("abcdef", "abcdef", "", (0, 0, 0)),
             ("abcdef", "ab?def", "2:?<c", (0, 0, 0)),

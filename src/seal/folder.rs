@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{copy::Sha256, files};
 
-/// The folder of a sealed log. The methods take file names relative to it.
+/// The folder that contains the seal of a log. The methods take file names relative to it.
 #[derive(Debug, Clone)]
 pub(super) struct Folder(pub(super) PathBuf);
 

@@ -57,8 +57,8 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Checks a key rotation. `bytes` is the content of its file, a checkpoint that the newest key in `self` and the key
-    /// that replaces it must both have signed. Returns the new key and this checkpoint.
+    /// Checks a key rotation. `bytes` is the content of its file: a checkpoint, which must be signed by the newest key
+    /// in `self` and by the key that replaces it. Returns the new key and the checkpoint.
     fn rotated(&self, bytes: &[u8]) -> Result<(VerifierKey, Checkpoint), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let next = checkpoint.next_key.clone().ok_or(NoteError::Checkpoint)?;
@@ -154,7 +154,8 @@ pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, 
     Ok((key, chain, is_new))
 }
 
-/// Replaces the key of a folder. `checkpoint` is the folder's current one. Returns the new public key.
+/// Replaces `key`, which signs the checkpoints of a folder, by a new key. `checkpoint` is the folder's current
+/// checkpoint. Returns the new public key.
 pub(super) fn rotate(
     folder: &Folder,
     key: &SigningKey,

@@ -26,7 +26,7 @@ pub struct Proven {
     pub proof: String,
 }
 
-/// Proves each line whose record has this id. Searches all given log files.
+/// Makes a proof for each line whose record has this id. Searches all given log files.
 ///
 /// # Errors
 /// Fails if no line has the id, a line with it is not sealed yet, or a file cannot be read.

@@ -93,7 +93,7 @@ struct Logs<'a> {
     incomplete: Vec<String>,
 }
 
-/// Checks the tiles, the checkpoint and the key rotations in the folder of a seal, and compares the lines of the log with
+/// Checks the tiles, the checkpoint and the key rotations in the folder of a seal. Compares the lines of the log with
 /// the sealed entries.
 ///
 /// # Errors

@@ -105,5 +105,5 @@ fn a_folder_of_the_old_key_does_not_fit_an_announcement_of_a_new_one() {
     }
 }
 
-/// A key that signed nothing here.
+/// A public key whose private key signs nothing in these tests.
 const STRANGER: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
