@@ -62,8 +62,8 @@ pub struct EvidenceState {
     /// Size of the compressed texts, and the configured maximum of that, in bytes.
     pub bytes: u64,
     pub max_bytes: u64,
-    /// How often robotgate failed to store a text (a robots.txt or a configuration) before the first decision that is
-    /// based on the text.
+    /// How many times robotgate failed to store a text (a robots.txt or a configuration) before the first decision that
+    /// is based on the text.
     pub failures: u64,
     /// Why texts cannot be stored at present, and what to do. Contains no path.
     #[serde(rename = "error")]

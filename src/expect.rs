@@ -22,13 +22,14 @@ pub enum LoadError {
     Unmet(Unmet),
 }
 
-/// The cases that a configuration does not meet. Never empty.
+/// The `[[expect]]` cases that a configuration does not meet: at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
     /// The name of the configuration file, or words such as "the built-in configuration" if there is no file.
     place: String,
-    /// Line number of each failed case, and how its decision differs.
+    /// For each of these cases, its line number in the configuration file, and how the decision differs from it.
     cases: Vec<(usize, String)>,
+    /// Number of all `[[expect]]` cases of the configuration.
     of: usize,
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// Returns whether the case is met.
+/// Returns whether `config` meets an `[[expect]]` case.
 pub(crate) fn is_met(expectation: &Expectation, config: &Config) -> bool {
     complaint(expectation, config).is_none()
 }

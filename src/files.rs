@@ -213,8 +213,8 @@ impl Display for Unreadable<'_> {
     }
 }
 
-/// How often to try to take the lock, which takes ten seconds in all. A process holds the lock for milliseconds, so
-/// this is enough for many processes on a slow disk.
+/// How many times to try to take the lock of a folder, which takes ten seconds in all. A process holds the lock for
+/// milliseconds, so this is enough for many processes on a slow disk.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const OTHERS: u32 = 0o007;

@@ -279,7 +279,6 @@ impl Metrics {
     }
 }
 
-/// The methods that read what was counted.
 impl Metrics {
     pub fn started(&self) -> SystemTime {
         self.started

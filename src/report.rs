@@ -34,7 +34,7 @@ use crate::{
     text::plain_message,
 };
 
-/// The property by which requests are counted.
+/// The property of a request by which a table of the report counts requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     Bot,

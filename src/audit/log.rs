@@ -211,7 +211,7 @@ impl AuditLog {
         })
     }
 
-    /// Counts lines in `counts`, which several logs can share.
+    /// Makes the log count its lines in `counts`, which several logs can share.
     #[must_use]
     pub fn counting(mut self, counts: Arc<AuditCounts>) -> Self {
         self.counts = counts;

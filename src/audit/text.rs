@@ -47,7 +47,7 @@ pub(super) struct TextLines {
 // === impl LogFormat ===
 
 impl LogFormat {
-    /// Returns whether standard output gets text.
+    /// Returns whether standard output gets text instead of JSON.
     pub fn is_text(self) -> bool {
         match self {
             Self::Auto => stdout().is_terminal(),

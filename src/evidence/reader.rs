@@ -96,7 +96,7 @@ impl EvidenceReader {
     }
 }
 
-/// Memory for pages of the file, in bytes.
+/// Maximum memory for pages of the store's file, in bytes.
 const CACHE: usize = 16 * 1024 * 1024;
 /// How long to wait while a proxy has the file open. A proxy closes the file every few seconds.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -352,7 +352,7 @@ fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Memory for pages of the file while it is open, in bytes.
+/// Maximum memory for pages of the store's file while it is open, in bytes.
 const CACHE: usize = 8 * 1024 * 1024;
 /// If nothing has to be written for this time, the file is closed.
 const IDLE: Duration = Duration::from_millis(100);

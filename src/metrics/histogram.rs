@@ -79,7 +79,7 @@ pub(super) const OF_WORK: [u64; 13] = [
     100 * MS,
     S,
 ];
-/// Bucket bounds for the time that something waits for a disk.
+/// Bucket bounds for times that depend on a disk, such as the wait until a decision is in the audit log.
 pub(super) const OF_DISK: [u64; 12] = [
     50 * US,
     100 * US,

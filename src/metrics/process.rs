@@ -23,7 +23,7 @@ impl Process {
         let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Self {
-            // The folder itself is open while it is read, so it does not count.
+            // The list contains the file descriptor with which this reads the list. That one is not counted.
             open_files: fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64 - 1),
             max_files: limit.current,
             ..Self::parse(

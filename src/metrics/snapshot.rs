@@ -11,7 +11,7 @@ pub struct Snapshot {
     /// The number of the current configuration: 1 at the start, one more with each reload.
     pub generation: u64,
     pub draining: bool,
-    /// How often each limit was exceeded. A limit is named by its key in `[proxy]`.
+    /// For each limit, its key in `[proxy]`, and how many times the limit was exceeded.
     pub limits: Vec<(&'static str, u64)>,
     pub memory: Memory,
     /// Memory that the `tdmrep.json` files use, in bytes.

@@ -1,6 +1,6 @@
 //! Writes the text of all metrics. Each metric is written in one place here. The crate prometheus-client writes the
-//! OpenMetrics format. The older Prometheus format differs only in two ways: the `# HELP` and `# TYPE` lines of a counter
-//! have another name, and there is no `# EOF`.
+//! OpenMetrics format. The older Prometheus format differs only in two ways: the `# HELP` and `# TYPE` lines of a
+//! counter have another name, and there is no `# EOF`.
 
 use std::{
     fmt,

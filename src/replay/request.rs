@@ -31,7 +31,7 @@ pub(super) fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     }
     let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
     Ok(Target {
-        // The log leaves the user's name out of the URL.
+        // The log leaves the user name out of the URL. But this reason says that the URL had one.
         names_user: logged.is(Reason::FtpLogin),
         ..target
     })

@@ -339,7 +339,7 @@ impl From<Missing> for Unknown {
 }
 
 /// Returns the User-Agent of the request. Fails if the log line does not have it exactly as the client sent it. Also
-/// fails if the old configuration does not identify the logged bot by it: then it cannot be what the client sent.
+/// fails if the old configuration does not identify the logged bot by this User-Agent: then the client sent another.
 fn user_agent<'l>(
     logged: &'l LoggedDecision<'_>,
     proof: Option<LoggedProof<'_>>,

@@ -16,7 +16,7 @@ pub(super) struct Event {
     pub(super) detail: String,
 }
 
-/// The events. If there are too many, only the newest are kept.
+/// The events about robotgate itself, and their numbers. If there are too many events, only the newest are kept.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) kept: VecDeque<Event>,

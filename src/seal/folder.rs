@@ -1,5 +1,5 @@
-//! The folder of a sealed log. Reads its files, and replaces them so that no file is half-written if the program is
-//! killed.
+//! The folder that contains the seal of a log. Reads its files, and replaces them so that no file is half-written if
+//! the program is killed.
 
 use std::{
     collections::BTreeSet,

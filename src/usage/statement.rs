@@ -66,7 +66,8 @@ impl UseStatement {
         }
     }
 
-    /// Returns the line of the robots.txt that makes the statement.
+    /// Returns the number of the line of the robots.txt that makes the statement. `None` if a `tdmrep.json` or a
+    /// response makes it.
     #[must_use]
     pub fn line(&self) -> Option<u32> {
         match self.source {

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 
 use crate::files::may_make_in;
 
-/// Checks whether the file could be opened. Creates nothing.
+/// Checks whether the log's file at `path` could be opened, or created if it does not exist. Creates nothing.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     match opening().open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
