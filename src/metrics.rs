@@ -156,6 +156,7 @@ impl Default for Metrics {
     }
 }
 
+/// The methods that count something.
 impl Metrics {
     /// Records how long a decision took. `waited` is how long the request waited for a robots.txt, which is not a part
     /// of `took`; `None` if the decision needed no robots.txt.
@@ -279,6 +280,7 @@ impl Metrics {
     }
 }
 
+/// The methods that read what was counted.
 impl Metrics {
     pub fn started(&self) -> SystemTime {
         self.started
