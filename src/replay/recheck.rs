@@ -43,8 +43,8 @@ impl AnsweredSite {
         if logged.basis() == Some(Basis::Network) {
             return Ok(None);
         }
-        // Some query parameters may be left out of the log line. Only the configuration that was in force then says
-        // which, so use `config` for this check only if it is that configuration.
+        // Values of query parameters may be left out of the log line. Only the configuration with which the line was
+        // written says which, so use `config` for this check only if it is that configuration.
         let is_own = logged.config_sha256 == Some(config.canonical.sha256());
         check_whole(logged, Some(config).filter(|_| is_own))?;
         let question = ask(logged, config)?;
