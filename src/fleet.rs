@@ -226,7 +226,7 @@ impl FetchListener {
 impl Drop for FetchListener {
     fn drop(&mut self) {
         let mut listeners = self.listeners.0.lock();
-        // Another task may have replaced this entry with its own, which must stay.
+        // Another task may have registered for the same key since then. Its registration must stay.
         if listeners
             .get(&self.key)
             .is_some_and(|held| held.as_ptr() == Arc::as_ptr(&self.notify))

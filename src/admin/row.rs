@@ -104,7 +104,7 @@ pub struct SiteUse {
     pub field: Cow<'static, str>,
     /// The path pattern that the line is about; `None` if it is about all paths.
     pub path: Option<String>,
-    /// The label in the line that names a use; `None` for a `License`.
+    /// The word in the line that names a use, such as `ai-train`. `None` for a `License` line.
     pub key: Option<Cow<'static, str>>,
     pub value: String,
 }

@@ -98,10 +98,10 @@ impl Versions {
         })
     }
 
-    /// Compares two versions, as `profile` reads them.
+    /// Compares two versions of a robots.txt. `profile` says how to read their rules.
     ///
     /// # Errors
-    /// Fails if the store cannot be read, or no longer has one of the texts.
+    /// Fails if the store of evidence cannot be read, or no longer has the text of one of the two versions.
     pub fn difference(&self, profile: Profile, from: &Version, to: &Version) -> Result<Difference, VersionError> {
         let (before, after) = (self.text(from)?, self.text(to)?);
         let found = changes(profile, &before, &after);
@@ -160,7 +160,7 @@ impl Version {
     }
 }
 
-/// Returns the two versions to compare.
+/// See [`Versions::pair`].
 fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &'v Version), VersionError> {
     let (from, to) = match named {
         [from, to] => (find(versions, from)?, find(versions, to)?),
@@ -179,7 +179,7 @@ fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &
             })?;
             (from, to)
         }
-        // clap accepts at most two versions.
+        // This cannot happen: clap and the API accept at most two versions.
         _ => return Err(VersionError::Unknown("--diff compares two versions at most".to_owned())),
     };
     Ok((from, to))

@@ -174,7 +174,7 @@ impl Ports {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("'{first}-{last}'"),
         };
-        // By default, all ports are allowed except the bad ones. The range 1–65535 means the same.
+        // The default is written as the range 1–65535. This range does not allow the bad ports either.
         let all = [1..=u16::MAX];
         let ranges = self.0.as_deref().unwrap_or(&all);
         let ports: Vec<String> = ranges.iter().chain([&(port..=port)]).map(written).collect();

@@ -81,8 +81,8 @@ impl Breaker {
         was_closed
     }
 
-    /// Returns whether a call failed after `time`, and none has succeeded since. While the breaker is not closed,
-    /// always returns `true`.
+    /// Returns whether a call to the fleet's server failed after `time`, and no call has succeeded since that failure.
+    /// While the breaker is not closed, always returns `true`.
     pub(super) fn has_failed_since(self, time: Instant) -> bool {
         match self {
             Self::Closed { last, .. } => last.is_some_and(|last| last > time),

@@ -35,14 +35,15 @@ words! {
     }
 }
 
-/// The JSON that comes before the compressed text.
+/// The JSON that a stored value has before the compressed text of the robots.txt.
 #[derive(Serialize, Deserialize)]
 struct Head {
     key: String,
     state: Saved,
 }
 
-/// Returns the bytes that the fleet's server stores under `key` for a state; `None` if they would be too many to share.
+/// Encodes `state` as the bytes that the fleet's server stores under `key`. Returns `None` if there would be more than
+/// [`MAX_BYTES`].
 pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>) -> Option<Vec<u8>> {
     let head = Head {
         key: key.to_owned(),

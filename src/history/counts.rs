@@ -1,5 +1,6 @@
 //! The counts of one span of time: a second, a minute or an hour. While the span lasts, [`Counts`] counts everything.
-//! When it has ended, a [`Slot`] keeps only the bots, sites and refusals that stand out.
+//! When it has ended, a [`Slot`] keeps the bots and refusals with the most requests, and the sites that had the most
+//! refusals, failures or requests or were the slowest.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -70,7 +71,7 @@ pub(super) struct Limits {
 // === impl ByVerdict ===
 
 impl ByVerdict {
-    /// Counts requests with this verdict.
+    /// Adds `count` requests with this verdict. `forwarded` says whether robotgate forwarded them.
     pub fn count(&mut self, verdict: Verdict, forwarded: bool, count: u32) {
         let index = match Handling::of(verdict == Verdict::Allow, forwarded) {
             Handling::NotEnforced => Verdict::ALL.len(),
@@ -130,7 +131,8 @@ impl SiteCounts {
         self.micros = self.micros.saturating_add(other.micros);
     }
 
-    /// Returns the mean time to the first byte of a response, in microseconds.
+    /// Returns the mean time to the first byte of a response, in microseconds. Returns `None` if the site answered no
+    /// request.
     pub(super) fn mean_micros(&self) -> Option<u64> {
         self.micros.checked_div(self.answered.into())
     }
@@ -169,8 +171,8 @@ impl Counts {
         self.results.is_empty() && self.sites.is_empty() && self.refusals.is_empty()
     }
 
-    /// Returns the slot of the span that began at `at` (in seconds since 1970): all results, and the bots, sites and
-    /// refusals that stand out.
+    /// Returns the slot of the span that began at `at` (in seconds since 1970). It has the numbers for each kind of
+    /// decision, and at most as many bots, sites and refusals as `limits` says.
     pub(super) fn slot(&self, at: u64, limits: Limits) -> Slot {
         let mut results: Vec<_> = self.results.iter().map(|(result, count)| (*result, *count)).collect();
         results.sort_unstable_by_key(|(kind, _)| (kind.verdict as usize, kind.reason as usize, kind.forwarded));
@@ -228,5 +230,5 @@ fn largest<K: Clone + Eq + Hash, V: Clone>(
     kept.map(|(key, count)| (key.clone(), count.clone())).collect()
 }
 
-/// The series of the requests that were forwarded although the verdict was not `allow`.
+/// The name of the series that counts the requests that were forwarded although the verdict was not `allow`.
 pub(super) const NOT_ENFORCED: &str = "not-enforced";

@@ -28,9 +28,9 @@ pub struct Question<'q> {
     pub by: By,
     /// Whether to count only requests that were not forwarded.
     pub only_refusals: bool,
-    /// Only this site.
+    /// Count only requests to this site.
     pub site: Option<&'q str>,
-    /// Only this bot, as the metrics name it.
+    /// Count only requests of this bot, as the metrics name it.
     pub bot: Option<&'q str>,
     /// Maximum number of rows in each table.
     pub limit: usize,

@@ -1,5 +1,5 @@
-//! The answer to a question about the history: series over time for a chart, and tables of the sites, bots and refusals
-//! that stand out in that time.
+//! The answer to a question about the history: series over time for a chart, and tables, such as the sites with the
+//! most refusals in that time.
 
 use std::{
     cmp::Reverse,
@@ -25,7 +25,8 @@ pub struct Report {
     until: Timestamp,
     /// Seconds between two points of a series.
     step: u64,
-    /// When the oldest span began that the history has in the resolution of the chart; `None` if it has none.
+    /// When the oldest data begins that the history has in the resolution of the chart (seconds, minutes or hours).
+    /// `None` if it has no data in this resolution.
     since: Option<Timestamp>,
     series: Vec<Series>,
     /// The combinations of site, bot, rule, verdict and reason with the most refused requests.
@@ -109,7 +110,8 @@ pub struct SiteRow {
     pub failing_since: Option<Timestamp>,
 }
 
-/// The time of a report, in whole steps.
+/// The time that a report covers: from `from` until before `until`, in seconds since 1970. Both are multiples of
+/// `step`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     from: u64,
@@ -213,7 +215,7 @@ impl Span {
     }
 
     fn series(&self, question: &Question<'_>, slots: &[Arc<Slot>]) -> Vec<Series> {
-        // This fits, because the history has at most 8 days.
+        // This cast loses nothing: the history has at most 8 days, so the number of points is small.
         let points = ((self.until - self.from) / self.step) as usize;
         let mut found: HashMap<Arc<str>, Vec<u64>> = HashMap::new();
         let mut all = vec![0; points];
@@ -336,8 +338,8 @@ fn bots(now: &Counts, before: Option<&Counts>, limit: usize) -> Vec<BotRow> {
     rows.collect()
 }
 
-/// Returns the sites that have stopped answering, each with the start of the first span in which it only failed. A site
-/// has stopped if it only failed in the last slot in which it answered or failed.
+/// Returns the sites that have stopped answering. In the last slot that counts an answer or a failure of such a site,
+/// there are only failures. The time of a site is the start of the first such slot after its last answer.
 fn failing(slots: &[Arc<Slot>]) -> HashMap<Arc<str>, u64> {
     let mut since: HashMap<Arc<str>, u64> = HashMap::new();
     for slot in slots {

@@ -1,5 +1,5 @@
-//! Divides time into spans: seconds, minutes and hours. When a span ends, only the bots, sites and refusals that stand
-//! out in it are kept. If there are then too many spans of this length, the oldest is dropped.
+//! Divides time into spans: seconds, minutes and hours. When a span ends, its [`Slot`] is kept. If there are then too
+//! many spans of this length, the oldest is dropped.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -9,7 +9,7 @@ use std::{
 use super::counts::{Counts, Limits, Refusal, SiteCounts, Slot};
 use crate::{decision::DecisionKind, text::plain_message};
 
-/// A length of the spans.
+/// The length of the spans that time is divided into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resolution {
     Second,
@@ -93,7 +93,7 @@ impl Default for Rings {
 }
 
 impl Rings {
-    /// Creates the rings from the spans of each resolution, the oldest first.
+    /// Creates the rings. `slots` are the ended spans of each resolution, the oldest first.
     pub(super) fn of(slots: [Vec<Slot>; Resolution::ALL.len()]) -> Self {
         let mut slots = slots.into_iter();
         Self(Resolution::ALL.map(|resolution| Ring {
@@ -108,8 +108,8 @@ impl Rings {
     pub(super) fn advance(&mut self, now: u64, names: &mut Names) {
         let [seconds, minutes, hours] = &mut self.0;
         seconds.advance(now);
-        // An hour is counted by adding each of its minutes when the minute ends. So a site that has no room in the
-        // minute is not in the hour either.
+        // An hour is counted by adding the slot of each of its minutes when the minute ends. So a site that this slot
+        // leaves out is missing in the hour too.
         if let Some(minute) = minutes.advance(now) {
             hours.advance(minute.at);
             let hour = &mut hours.current;
@@ -200,7 +200,8 @@ impl Rings {
 // === impl Ring ===
 
 impl Ring {
-    /// Makes the span that `now` is in the current one. Returns the previous one, if it has ended and is not empty.
+    /// If the current span does not contain `now`, ends it and begins the span that does. Returns the ended span.
+    /// Returns `None` if no span has ended, or if nothing happened in it.
     fn advance(&mut self, now: u64) -> Option<Arc<Slot>> {
         let step = self.resolution.seconds();
         let at = now - now % step;
@@ -271,10 +272,10 @@ fn weight(name: &str) -> usize {
 /// Maximum length of a rule or of a bot's name in a refusal, in bytes. A longer one is cut, so that a site or a client
 /// with long texts does not use up the room for names.
 const MAX_TEXT: usize = 128;
-/// Maximum number of sites, and of refusals, while a span is counted. Of more, those that come first count. A map of
-/// this size is as full as it can be, so with one more it would take twice the memory.
+/// Maximum number of sites, and of refusals, that are counted in the current span. Once there are so many, new ones are
+/// not counted. A map of this size is as full as it can be: one more entry would double its memory.
 pub(super) const MAX_CURRENT: usize = 4096 / 8 * 7;
-/// What is left of an hour with more.
+/// If a minute would bring the current hour above [`MAX_CURRENT`], the hour is first cut to these limits.
 const CUT: Limits = Limits {
     bots: 1024,
     sites: 512,

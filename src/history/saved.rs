@@ -36,7 +36,7 @@ struct SavedSlot {
     results: Vec<(SavedKind, u32)>,
     bots: Vec<(u32, ByVerdict)>,
     sites: Vec<(u32, ByVerdict, u32, u32, u64)>,
-    /// Site, bot, the bot's label, rule, kind and count.
+    /// For each refusal: the indices of its site, bot, bot label and rule in `names`, its kind, and the count.
     refusals: Vec<(u32, u32, u32, u32, SavedKind, u32)>,
 }
 
@@ -44,13 +44,13 @@ struct SavedSlot {
 /// forwarded.
 type SavedKind = (u32, u32, bool);
 
-/// The field of a saved history that every version of robotgate writes.
+/// The version of a saved history's format. It is read before the other fields, because these differ between versions.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
 }
 
-/// Collects the names while slots are written.
+/// Collects the names that slots refer to, and gives each name its index.
 #[derive(Default)]
 struct Index<'n> {
     names: Vec<String>,
@@ -170,7 +170,7 @@ impl<'n> Index<'n> {
         let names = &mut self.names;
         *self.numbers.entry(name).or_insert_with(|| {
             names.push(name.to_owned());
-            // This fits, because all names together take at most `MAX_BYTES`.
+            // The cast loses nothing, because all names together take at most `MAX_BYTES`.
             names.len() as u32 - 1
         })
     }

@@ -396,7 +396,8 @@ fn a_saved_history_continues_after_a_restart() {
     for by in [By::Verdict, By::Reason, By::Bot, By::Site, By::Answer] {
         assert_eq!(next.report(0, 60, 59, by), proxy.report(0, 60, 59, by), "{by}");
     }
-    // The minute and the hour of before the restart go on, but the counters of the new process begin at 0.
+    // After the restart, the same minute and hour continue with the saved counts. The counters of the new process
+    // begin at 0.
     next.decides("Acme", A, Reason::Rule, 1);
     next.sample(10);
     next.sample(70);
@@ -453,8 +454,8 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
             assert!(slot.refusals.len() <= limits.refusals);
         }
     }
-    // The largest that all slots together can become, with one result for each reason and half of them also with
-    // another verdict, or forwarded.
+    // The maximum size of all slots together. It is assumed that a slot counts every reason, and every second reason
+    // twice: once with another verdict, or forwarded.
     type Bot = (Arc<str>, counts::ByVerdict);
     type Site = (Arc<str>, SiteCounts);
     type Refused = (Refusal<Arc<str>>, u32);
@@ -468,8 +469,8 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
         slot * resolution.spans() as usize
     };
     let slots: usize = rings::Resolution::ALL.into_iter().map(size).sum();
-    // The maps of the current minute and the current hour, with a byte more for each place. The metrics count up to 1000
-    // bots by name.
+    // The size of the maps of the current minute and the current hour. Each place in a map takes one byte more than its
+    // entry. There are not many more than 1000 bots, because the metrics count at most 1000 by name.
     let places = |entries: usize| (entries * 8 / 7).next_power_of_two();
     let current =
         places(MAX_CURRENT) * (size_of::<Site>() + size_of::<Refused>() + 2) + places(1002) * (size_of::<Bot>() + 1);
@@ -479,7 +480,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
         let counted = state.rings.counting(resolution);
         assert!(counted.into_iter().all(|entries| entries <= MAX_CURRENT), "{counted:?}");
     }
-    // All decisions are in the numbers.
+    // The slots leave out most sites, but the totals still count all decisions.
     drop(state);
     let found = proxy.report(0, 3600, 3599, By::Site);
     let total: u64 = totals(&found).iter().map(|(_, total)| total).sum();

@@ -18,14 +18,14 @@ use crate::text::words;
 pub struct Rejections {
     /// The clients, sorted by their last rejection, the latest last.
     table: Mutex<Vec<Entry>>,
-    /// When a client program last showed that it trusts the certificate. The key is a hash of the client's address, its
+    /// When a client last showed that it trusts the authority. The key is a hash of the client's address, its
     /// User-Agent and the origin.
     trusting: Mutex<HashMap<u64, SystemTime>>,
     hasher: RandomState,
 }
 
 words! {
-    /// How a client rejected the certificate.
+    /// How a client rejected a certificate that the authority issued.
     pub enum RejectionKind {
         /// The client sent a TLS alert: it does not trust the certificate.
         Distrust = "distrust",
@@ -115,15 +115,15 @@ impl Rejections {
         is_due.then_some(count)
     }
 
-    /// Records that `program` trusts the authority: it received one of the authority's certificates in a TLS handshake,
-    /// and then sent data.
+    /// Records that a client trusts the authority: it received one of the authority's certificates in a TLS handshake,
+    /// and then sent data. `program` identifies the client: its address, its User-Agent and the origin.
     pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
         let key = self.hasher.hash_one(program);
         let mut trusting = self.trusting.lock();
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // If more than half of the programs were seen recently, all are forgotten. Otherwise, this search of the
-            // whole table could run for each new connection.
+            // If more than half of the entries are recent, remove all of them. Otherwise, this search of the whole
+            // table could run for each new connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();
             }
@@ -131,7 +131,8 @@ impl Rejections {
         trusting.insert(key, now);
     }
 
-    /// Returns whether `program` showed within the last ten seconds that it trusts the certificate.
+    /// Returns whether the client that `program` identifies showed within the last ten seconds that it trusts the
+    /// authority.
     pub fn trusts(&self, program: impl Hash, now: SystemTime) -> bool {
         let key = self.hasher.hash_one(program);
         let trusting = self.trusting.lock();
@@ -170,9 +171,9 @@ fn is_recent(since: SystemTime, now: SystemTime) -> bool {
     now.duration_since(since).is_ok_and(|age| age < RECENT)
 }
 
-/// How long to remember that a program trusts the certificate.
+/// How long to remember that a client trusts the authority.
 const RECENT: Duration = Duration::from_secs(10);
-/// Maximum number of programs to remember.
+/// Maximum number of entries in [`Rejections::trusting`].
 const MAX_TRUSTING: usize = 4096;
 /// Maximum number of combinations of client and kind to remember.
 const MAX_CLIENTS: usize = 256;

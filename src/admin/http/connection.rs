@@ -1,5 +1,5 @@
-//! Serves one connection of an operator: its requests one after the other. Limits the time to send a request and to
-//! read a response. What a request asks for makes no difference here.
+//! Serves one connection of an operator: its requests one after the other. Limits the time that the client takes to
+//! send a request and to read a response. Does not look at what a request asks for.
 
 use std::{
     io,

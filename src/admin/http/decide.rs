@@ -115,7 +115,7 @@ pub(super) struct Decisions {
     decisions: Vec<ListedDecision>,
 }
 
-/// Decides a single question.
+/// Answers a request with one question: may this bot fetch this URL?
 pub(super) async fn one(
     State(context): State<Arc<Context>>,
     StrictQuery(question): StrictQuery<Question>,

@@ -14,7 +14,7 @@ use crate::{
     text::words,
 };
 
-/// A parsed filter.
+/// The filter of the list of refusals, parsed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Filter {
     /// Words without a field, in lower case.

@@ -196,7 +196,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// What comes after the value in the error of [`Purpose::from_str`](std::str::FromStr::from_str), which is `VALUE is
 /// not a purpose; …`.
 const NOT_A_PURPOSE: &str = " is not a purpose; ";
-/// Time to send the content of a request.
+/// How long a client may take to send the content of a request.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -292,7 +292,7 @@ const USUAL: usize = 50;
 const MOST: usize = 500;
 /// Maximum number of origins that a page of a sorted list can skip (`offset`).
 const MAX_OFFSET: usize = 100_000;
-/// Number of origins to read in one step.
+/// Number of origins that are read from the cache file at once.
 const AT_ONCE: usize = 500;
 /// Time limit of a search for one page.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);

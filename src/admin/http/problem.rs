@@ -99,7 +99,7 @@ impl IntoResponse for Problem {
             HeaderValue::from_static("application/problem+json"),
         );
         match self {
-            // The fields that tell the client to authenticate are those of RFC 6750 §3.
+            // RFC 6750 §3 says how this field tells the client to authenticate.
             Problem::NoToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))),
             Problem::WrongToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(FAILED))),
             // The rest of the request's content was not read. Close the connection, so that the rest is not read as the

@@ -162,7 +162,7 @@ fn passes(filter: &Filter, line: &[u8]) -> bool {
     filter.is_empty() || parse(line).is_some_and(|refusal| filter.passes(&refusal))
 }
 
-/// Returns a value as a cell of the table. Changes a text that a spreadsheet would take for a formula.
+/// Returns a value as a cell of the CSV table. If a spreadsheet would take a text for a formula, changes the text.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),
@@ -175,8 +175,8 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Returns a record of the audit log byte for byte. Its number and why the request was refused are added as the first
-/// fields.
+/// Returns a record of the audit log as JSON. The fields `seq` (the record's number) and `why` (why the request was
+/// refused) come first. The other fields are byte for byte as in the log.
 fn listed(number: u64, refusal: &LoggedRefusal<'_>, line: &[u8]) -> Option<Box<RawValue>> {
     let why = Value::from(refusal.why());
     let fields = str::from_utf8(line).ok()?.trim_end().strip_prefix('{')?;

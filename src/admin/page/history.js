@@ -216,7 +216,7 @@ function showTables(report, unfetched, wanted, exact, open) {
   showMost("most", report.refusals, "no", "Nothing was refused in this time.");
   showMost("not-enforced", report.not_enforced, "yes", "Nothing disallowed was forwarded in this time.");
   show($("refused-bots"), [report.refused_bots, report.bots], () => {
-    // The counts of `other` are those of several bots together.
+    // Leave out `other`: its counts are those of several bots together.
     const known = new Map(report.bots.filter((row) => row.bot !== "other").map((row) => [row.bot, row]));
     return tableOf(
       ["Bot", "#Refusals", "#Change", "#Too fast (defer)", "#Allowed", "#Not enforced"],

@@ -1,4 +1,5 @@
-//! Tests the Lua scripts that share the pace of a site, on a real server.
+//! Tests the Lua scripts that limit how fast the robotgates of a fleet send requests to a site. They run on a real
+//! server.
 
 use std::sync::{atomic::Ordering, mpsc};
 
@@ -247,7 +248,7 @@ async fn nonsense_in_the_hash_is_ignored() {
     server.command(&[b"SET", key(90).as_bytes(), b"another type"]).await;
     let slot = gate.reserve(&site(90), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)));
-    // This value is within the limits, so it is used.
+    // The limits allow this time, so the robotgate uses it: the next slot comes after it.
     set(&server, 91, "last", &in_time(MAX_WAIT / 2)).await;
     let slot = gate.reserve(&site(91), GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(Reservation::TooLate(_))), "{slot:?}");
@@ -268,7 +269,8 @@ async fn without_the_server_there_is_no_slot_and_nobody_waits() {
     server.kill();
     while gate.is_used() {
         assert_eq!(gate.reserve(&site(0), GAP, LONG, PATIENT).await, None);
-        // For a moment after a failure, the robotgate makes no further call.
+        // For a moment after a failed call, the robotgate does not call the server. Only a call after that moment
+        // counts as the next failure, so wait.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let calls = gate.counts.calls.load(Ordering::Relaxed);

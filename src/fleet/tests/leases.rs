@@ -1,4 +1,4 @@
-//! Tests that at most one robotgate fetches a robots.txt, and which result stays.
+//! Tests that at most one robotgate fetches a robots.txt, and that the fleet's server keeps the newest result.
 
 use super::*;
 

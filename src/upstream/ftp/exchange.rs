@@ -172,7 +172,7 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     copy(transfer, expected, output, &session.progress).await
 }
 
-/// Which content of a file to pass on.
+/// Which bytes of a file to pass on to the client.
 struct Expected {
     /// The number of bytes to pass on; `None` for all bytes.
     length: Option<u64>,
@@ -319,7 +319,7 @@ impl Output {
     }
 
     async fn part(&self, part: Part) {
-        // This cannot fail: the receiver polls this future, so the receiver still exists.
+        // This cannot fail: [`Ftp`](super::Ftp) polls this future and has the receiver, so the receiver exists.
         let _ = self.0.send(part).await;
     }
 

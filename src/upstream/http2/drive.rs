@@ -18,7 +18,7 @@ use tokio::{
 
 use super::State;
 
-/// What the task's timer waits for.
+/// What the timer of [`drive`] waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wait {
     /// A new stream. If none comes within the idle time, the connection is closed.

@@ -71,7 +71,8 @@ fn is_allowed(name: &HeaderName, value: &HeaderValue) -> bool {
     !LEFT_OUT.contains(name) && (*name != header::TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Request fields that are not sent over HTTP/2: those of HTTP/1.1 connections (RFC 9113 §8.2.2), and `Host`.
+/// Request fields that robotgate does not send over HTTP/2: those about an HTTP/1.1 connection (RFC 9113 §8.2.2), and
+/// `Host`, which `:authority` replaces.
 const LEFT_OUT: [HeaderName; 6] = [
     header::HOST,
     header::CONNECTION,

@@ -174,8 +174,9 @@ impl Stream {
         self.unsent.is_empty()
     }
 
-    /// Sends the queued content. Ready once it fits into the origin's window, or the origin accepts no more
-    /// ([`wants_content`](Self::wants_content)). Never fails: the response says why the origin accepts no more.
+    /// Sends the queued content. Becomes ready when the origin's window has room for all of it, or when the origin
+    /// accepts no more ([`wants_content`](Self::wants_content)). Never fails: the response says why the origin accepts
+    /// no more.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.unsent.is_empty() {
             self.content.reserve_capacity(self.unsent.len());

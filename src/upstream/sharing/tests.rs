@@ -25,7 +25,7 @@ fn get() -> http::Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Creates a set with room for `each` connections in each part of the map.
+/// Creates a map for shared connections. Each of its parts (shards) has room for `each` connections.
 fn sharing(each: usize) -> Arc<Sharing> {
     Arc::new(Sharing::new(each * SHARDS))
 }

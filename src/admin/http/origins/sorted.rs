@@ -63,7 +63,8 @@ pub(super) struct Selection {
     pub(super) limit: usize,
 }
 
-/// The rows that can be on the page.
+/// The rows found so far that can still be on the requested page of the sorted list. `total` also counts the rows that
+/// were dropped because they come after that page.
 struct Best<'s> {
     selection: &'s Selection,
     rows: Vec<Row>,

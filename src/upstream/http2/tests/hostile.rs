@@ -5,7 +5,8 @@ use super::*;
 /// Encodes a literal HPACK field without indexing.
 fn field(name: &str, value: &str) -> Vec<u8> {
     let string = |text: &str| {
-        // An integer with a prefix of 7 bits (RFC 7541 §5.1), without Huffman coding.
+        // The length comes first, as an integer with a prefix of 7 bits (RFC 7541 §5.1). The highest bit of the first
+        // byte is 0: the text is not Huffman-coded.
         let mut bytes = Vec::new();
         let mut length = text.len();
         if length < 127 {
