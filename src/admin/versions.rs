@@ -43,7 +43,7 @@ pub struct Versions {
 pub struct Difference {
     pub from: Version,
     pub to: Version,
-    /// `changed`, or [`UNCHANGED`].
+    /// Whether the rules differ: `changed` or [`UNCHANGED`].
     pub rules: &'static str,
     pub rules_added: usize,
     pub rules_removed: usize,

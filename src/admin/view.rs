@@ -14,7 +14,7 @@ use crate::{
     store::{CopyFile, FileError, Record},
 };
 
-/// The name of the origin at which the next part begins; `None` at the end of the list.
+/// The name of the origin at which the next part of the file begins. `None` if no origins are left.
 pub(super) type Next = Option<String>;
 
 /// Reads at most `limit` origins, from the name `start` on. Of these, returns those whose name contains `filter`.

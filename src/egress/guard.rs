@@ -78,7 +78,8 @@ impl Guard {
     /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// Fails if the scheme, the name, the port, or the address of an IP host is refused.
+    /// Fails if the configuration refuses the scheme, the name or the port, or if the host is an IP address that bots
+    /// must not reach.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
         let (host, port) = (&origin.host, origin.port);
         if let Host::Name(name) = host

@@ -34,7 +34,7 @@ impl Listening {
         });
     }
 
-    /// Returns the addresses.
+    /// Returns the addresses of all listeners.
     pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
         self.0.load_full()
     }

@@ -113,7 +113,7 @@ impl Message {
 // === impl Channel ===
 
 impl Channel {
-    /// Returns the text to publish for a message: its tag and its text.
+    /// Returns what to publish for a message: its text and, if the robotgates share a key, its tag.
     pub(super) fn write(&self, message: &Message) -> String {
         let text = message.text();
         match &self.secret {

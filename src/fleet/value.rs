@@ -68,7 +68,7 @@ pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>)
 /// Decodes the bytes that the fleet's server stores under `key`. Parsing a large text can take half a millisecond.
 ///
 /// # Errors
-/// Fails if the value must not be used.
+/// Fails if the value must not be used. The [`Rejection`] says why.
 pub(super) fn decode(
     key: &str,
     value: &[u8],

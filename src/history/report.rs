@@ -63,7 +63,7 @@ pub struct RefusalRow {
     pub before: Option<u32>,
 }
 
-/// What a [`RefusalRow`] counts. In a table for each bot, only the fields about the bot are not `None`.
+/// What a [`RefusalRow`] counts. In the table `refused_bots`, all fields except `bot` and `bot_label` are `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct RefusedBy {
     #[serde(serialize_with = "if_named")]
@@ -129,7 +129,8 @@ impl Span {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);
         let oldest = now.saturating_sub(Resolution::Hour.seconds() * Resolution::Hour.spans());
-        // If the whole time is so old that the history has nothing of it any more, the report is empty for any time.
+        // If the question asks only about times that are too old for the history, the report is empty. Its times do not
+        // matter then.
         let from = from.max(oldest).min(until.saturating_sub(1));
         let needs_sites = question.site.is_some() || matches!(question.by, By::Site | By::Answer);
         let has_all = |resolution: &Resolution| {
@@ -371,5 +372,5 @@ fn timestamp(seconds: u64) -> Timestamp {
 const MAX_POINTS: u64 = 180;
 const MAX_SERIES: usize = 8;
 const DAY: u64 = 24 * 3600;
-/// Steps that people can read from an axis, in seconds.
+/// The times that can be between two points of a chart, in seconds. People can easily read these from an axis.
 const STEPS: [u64; 13] = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 3 * 3600];

@@ -523,7 +523,7 @@ fn refusals_that_are_too_many_to_count_store_no_names() {
     proxy.sample(0);
     let bytes = proxy.history.0.lock().names.bytes();
     assert!(bytes < 5000 * 64, "{bytes}");
-    // What is counted already goes on.
+    // A refusal that has been counted before is still counted when it happens again.
     proxy.refuses("Acme", A, "Disallow: /7".to_owned());
     proxy.sample(1);
     let found = proxy.report(0, 60, 59, By::Verdict);

@@ -41,7 +41,7 @@ struct FileTexts {
     trust: Option<String>,
 }
 
-/// Under which heading a client is listed.
+/// The heading under which `robotgate env` lists a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientKind {

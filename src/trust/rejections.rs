@@ -175,7 +175,7 @@ fn is_recent(since: SystemTime, now: SystemTime) -> bool {
 const RECENT: Duration = Duration::from_secs(10);
 /// Maximum number of entries in [`Rejections::trusting`].
 const MAX_TRUSTING: usize = 4096;
-/// Maximum number of combinations of client and kind to remember.
+/// Maximum number of rejections to remember: one for each client and [`RejectionKind`].
 const MAX_CLIENTS: usize = 256;
 /// Minimum time between log lines about a client.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);

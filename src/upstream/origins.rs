@@ -128,7 +128,7 @@ impl Origins {
         Err(last)
     }
 
-    /// Returns an existing connection to `origin` at `address`.
+    /// Returns an existing connection to `origin` at `address` that the request can use.
     fn existing(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
         if wanted.fresh || !origin.scheme.is_web() {
             return None;

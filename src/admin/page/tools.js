@@ -47,7 +47,7 @@ let lookedForChanges = -Infinity; // when the page last asked for changes, in ms
 let view = "now";
 let asked = 0; // number of the latest question, to ignore late answers to earlier ones
 
-// Records, newest first: `rows` in the list, and `waiting` while the list is paused.
+// The records of refusals, newest first: `rows` are in the list, and `waiting` came while the list was paused.
 const tail = {
   filter: "",
   after: null,

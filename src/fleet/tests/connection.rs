@@ -1,4 +1,4 @@
-//! Tests messages between robotgates, and a server that fails.
+//! Tests the messages between robotgates, and what a robotgate does when the fleet's server fails.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests which copies of the fleet a robotgate takes.
+//! Tests which robots.txt copies on the fleet's server a robotgate uses.
 
 use super::*;
 

@@ -91,7 +91,7 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
     let mut settings = server.settings();
     settings.call_timeout = Duration::from_millis(100);
     let (first, second) = (server.gate_with(&settings, |_| ()).await, server.gate().await);
-    // This call makes the fleet's server load the script.
+    // Take a lease and end it, so that the fleet's server has loaded the scripts before it is paused below.
     second.end(lease(&second).await, None).await;
     for is_granted in [true, false] {
         server.command(&[b"FLUSHALL"]).await;

@@ -15,7 +15,7 @@ use crate::{
     upstream::Fault,
 };
 
-/// A page that is being written.
+/// The HTML page with the list of a folder, while it is being written.
 pub(super) struct Listing {
     /// The part of the page that was written, but that [`Listing::take`] has not returned yet.
     page: String,

@@ -43,7 +43,7 @@ async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinH
         })
     };
     let waiting = (0..count).map(|_| wait()).collect();
-    // The runtime has one thread, so each call lets one request run until it waits.
+    // The runtime has one thread, so each `yield_now` lets one request run until it waits.
     for _ in 0..count {
         tokio::task::yield_now().await;
     }

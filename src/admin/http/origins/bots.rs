@@ -15,7 +15,7 @@ use crate::{
     text::Timestamp,
 };
 
-/// A configured bot at a site.
+/// What applies to one configured bot at a site.
 #[derive(Serialize)]
 pub(super) struct BotAtSite {
     bot: String,
