@@ -6,8 +6,8 @@
 //! of the metrics and of the sites, and the latest refusals of the audit log. It reads no clock and opens no file: the
 //! time is a parameter, and [`History::saved`] and [`History::restore`] work on text.
 //!
-//! It takes at most about 10 MiB. A minute keeps only those sites, bots and refusals that stand out (the limits are in
-//! `rings`), and all names together take at most 1 MiB. What does not fit is still in the numbers by verdict and reason.
+//! It takes at most about 10 MiB: a minute keeps a limited number of sites, bots and refusals (the limits are in
+//! `rings`), and all names together take at most 1 MiB. The numbers by verdict and reason also count what was left out.
 
 mod counts;
 mod question;

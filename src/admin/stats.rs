@@ -26,7 +26,7 @@ pub struct Stats {
     pub running: Option<Running>,
 }
 
-/// Numbers of origins.
+/// How many origins are in the cache file, in total and by what is known of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Number of all known origins.

@@ -134,8 +134,9 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the IPv4 address that `address` contains in any form. If it contains several, returns the one that packets
-/// reach in the end. In an address for a network's own NAT64, takes the last 32 bits for the IPv4 address.
+/// Returns the IPv4 address that `address` contains in any form. Some addresses contain several, such as those of
+/// Teredo. In this case, returns the one that packets reach in the end. In an address for a network's own NAT64, takes
+/// the last 32 bits for the IPv4 address.
 pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,

@@ -84,7 +84,7 @@ impl Settings {
     /// Fails if the server's name or the certificates cannot be used.
     pub(super) fn server(&self) -> Result<Server, FleetError> {
         let info = &self.address.info;
-        // With the protocol RESP3, subscriptions work on the same connection.
+        // With the protocol RESP3, the connection for the calls can also receive the messages of a subscription.
         let mut login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         if let Some(username) = &self.username {
             login = login.set_username(username.text());

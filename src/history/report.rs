@@ -339,8 +339,8 @@ fn bots(now: &Counts, before: Option<&Counts>, limit: usize) -> Vec<BotRow> {
     rows.collect()
 }
 
-/// Returns the sites that have stopped answering. In the last slot that counts an answer or a failure of such a site,
-/// there are only failures. The time of a site is the start of the first such slot after its last answer.
+/// Returns the sites that have stopped answering, and since when. A site has stopped if it has only failed since its
+/// last slot with an answer. It has stopped since the first of these slots with failures began.
 fn failing(slots: &[Arc<Slot>]) -> HashMap<Arc<str>, u64> {
     let mut since: HashMap<Arc<str>, u64> = HashMap::new();
     for slot in slots {

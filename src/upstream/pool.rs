@@ -89,7 +89,7 @@ impl<V> Shards<V> {
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// Creates a pool that keeps at most `max` connections, or up to [`SHARDS`] more.
+    /// Creates a pool that keeps about `max` connections, and never more than [`SHARDS`] above that.
     pub fn new(max: usize) -> Self {
         Self {
             kept: Shards::new(),

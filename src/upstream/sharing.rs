@@ -18,8 +18,7 @@ use super::{
 #[derive(Debug)]
 pub struct Sharing {
     servers: Shards<ServerState>,
-    /// Number of connections in a part (shard) of the map from which each new connection causes an idle one to be
-    /// closed.
+    /// Once a part (shard) of the map has this many connections, each new connection causes an idle one to be closed.
     max: usize,
 }
 

@@ -7,7 +7,7 @@
 const TOKEN = "robotgate-token";
 const PERIOD = 1000; // ms between two polls of the status
 const SLOWEST = 5000; // maximum ms between two attempts while robotgate does not answer
-const WINDOW = 10; // seconds; a sample is dropped when it is 5 seconds older than this
+const WINDOW = 10; // seconds; the page keeps each sample for this time and 5 seconds more
 const SHOWN = 50; // maximum number of rules that did not decide, and of other statements, to show
 const MAX_TAIL = 500; // refusals that the page keeps
 const TYPING = 400; // ms without a keystroke before a search or a filter is sent
