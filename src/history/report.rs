@@ -339,8 +339,8 @@ fn bots(now: &Counts, before: Option<&Counts>, limit: usize) -> Vec<BotRow> {
     rows.collect()
 }
 
-/// Returns the sites that have stopped answering, and since when. A site has stopped if it has only failed since its
-/// last slot with an answer. It has stopped since the first of these slots with failures began.
+/// Returns the sites that only fail at present, and since when. Since then, at least one slot counts failures of the
+/// site, and no slot counts an answer.
 fn failing(slots: &[Arc<Slot>]) -> HashMap<Arc<str>, u64> {
     let mut since: HashMap<Arc<str>, u64> = HashMap::new();
     for slot in slots {

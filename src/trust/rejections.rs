@@ -122,7 +122,7 @@ impl Rejections {
         let mut trusting = self.trusting.lock();
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // If more than half of the entries are recent, remove all of them. Otherwise, this search of the whole
+            // If more than half of the entries are recent, remove all entries. Otherwise, this search of the whole
             // table could run for each new connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();

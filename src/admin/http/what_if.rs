@@ -188,10 +188,10 @@ impl Assumption {
     }
 }
 
-/// Maximum number of logged requests that are decided again in one step. Their configurations and robots.txt files are
-/// read from the store of evidence together.
+/// Maximum number of logged requests that are decided again together. Their configurations and robots.txt files are
+/// read from the store of evidence at once.
 const AT_ONCE: usize = 512;
-/// Time after which no further decision begins.
+/// How long robotgate decides logged requests again for one answer. After this time, it begins no further decision.
 const MAX_TIME: Duration = Duration::from_secs(20);
 /// How much memory parsed robots.txt files may take, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;

@@ -319,7 +319,7 @@ impl Output {
     }
 
     async fn part(&self, part: Part) {
-        // This cannot fail: [`Ftp`](super::Ftp) polls this future and has the receiver, so the receiver exists.
+        // This cannot fail: `super::Ftp` polls this future and has the receiver, so the receiver exists.
         let _ = self.0.send(part).await;
     }
 
