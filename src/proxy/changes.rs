@@ -108,9 +108,9 @@ impl ChangeNotes {
     /// Records all waiting changes without comparing them, and returns when that is done.
     pub(super) async fn finish(&self) {
         loop {
-            // Register for the notification first, and read `is_running` after that. In the opposite order, the thread
-            // could end after `is_running` was read and before the registration. The notification would then be missed,
-            // and this function would wait forever.
+            // The thread notifies `idle` when it ends. Register for this notification before reading `is_running`.
+            // In the opposite order, the thread could end between the two steps. This function would then miss the
+            // notification and wait forever.
             let idle = self.idle.notified();
             tokio::pin!(idle);
             idle.as_mut().enable();

@@ -155,7 +155,7 @@ impl UniqueID for ClientStream {
     }
 }
 
-/// Returns the properties of the TLS connection, or `None` if the client connected without TLS.
+/// The properties of the client's TLS connection. All methods return `None` if the client connected without TLS.
 impl Ssl for ClientStream {
     fn get_ssl(&self) -> Option<&TlsRef> {
         self.inner.get_ssl()

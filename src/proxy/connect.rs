@@ -109,7 +109,8 @@ async fn vouch(
     let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
     let answer = settle(&mut exchange, connect, decision, context).await;
     match answer {
-        // `failed` is set if the decision could not be written to the audit log. Such a CONNECT is not intercepted.
+        // `exchange.failed` is `Some` if the decision could not be written to the audit log. Such a CONNECT is not
+        // intercepted.
         Err(_) if reason == Reason::Egress && exchange.failed.is_none() => {
             Ok((proof.credential_record(), Some(exchange)))
         }

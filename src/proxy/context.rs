@@ -23,7 +23,8 @@ pub(super) struct Context {
     pub(super) shutdown: ShutdownWatch,
 }
 
-/// The running tasks. A stop waits for them, and cuts off those that take too long.
+/// The tasks that serve connections and requests. When robotgate stops, it waits for these tasks, and cuts off those
+/// that take too long.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     tasks: TaskTracker,

@@ -52,12 +52,13 @@ pub(super) struct Exchange {
     started: Instant,
     /// Set once the audit log has accepted the decision.
     decided: Option<Decided>,
-    /// The counts of the site. `None` if the decision did not need the site's robots.txt.
+    /// Counts the decisions on requests to the site, and the site's responses. `None` if the decision did not need the
+    /// site's robots.txt.
     pub(super) tally: Option<Arc<Tally>>,
     pub(super) timings: Timings,
     /// The address of the origin that the request is forwarded to.
     pub(super) upstream: Option<std::net::SocketAddr>,
-    /// The error for the log. The client was told about it too, unless its response had already begun.
+    /// Why the exchange failed, for the log. `None` if it has not failed.
     pub(super) failed: Option<Failure>,
     /// The status of the response to the client.
     pub(super) status: Option<u16>,
@@ -191,8 +192,8 @@ impl Exchange {
                 (Some(refusal), None)
             }
         };
-        // Set this only after the log has accepted the decision, because the end of the exchange is logged only if this
-        // is set. So no logged decision lacks a record of its end, and no such record lacks a decision.
+        // Set `decided` only after the log has accepted the decision, because the end of the exchange is logged only if
+        // `decided` is set. So the log has a completion for exactly those exchanges whose decision it has.
         self.decided = Some(Decided::new(decision, field, meter, self.tally.as_deref()));
         let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
@@ -294,8 +295,8 @@ impl Exchange {
         }
     }
 
-    /// Notes whether the origin has an error, and for the site's pace that it is busy, if the response says so. The
-    /// response may also say how long to pause (RFC 9110 §10.2.3).
+    /// Notes whether the response is a 5xx. If it says that the site is busy (429 or 503), slows down the pace of the
+    /// site. `Retry-After` may say for how long (RFC 9110 §10.2.3).
     pub(super) fn note_response(&mut self, response: &ResponseHeader) {
         self.site_has_error = response.status.is_server_error();
         if let Some(turn) = &self.turn

@@ -286,9 +286,9 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
 /// Records that a fetch sent a request to `origin`, so that the pace of `origin` takes it into account. If the last
 /// response asks for a pause, records the pause too.
 ///
-/// A redirect must not let one site slow down requests to another. So robotgate never counts a redirected request for
-/// the pace of the site to which the redirect leads. It records the pause for that site, and not for `origin`, only if
-/// the redirect leads to the site's own document, for example its robots.txt.
+/// If the fetch followed redirects to another site, it still counts only for the pace of `origin`. Otherwise, `origin`
+/// could slow down requests to the other site. For the same reason, the pause is usually for `origin`. The pause is for
+/// the other site only if the last redirect led to that site's own document, for example its robots.txt.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
     // The caller recorded the request before the fetch. Record it again, because it was sent later than that if
     // connecting took a while.

@@ -122,8 +122,8 @@ impl Head {
         }
     }
 
-    /// Parses the head at the beginning of `bytes`. If the head is complete, takes all bytes out of `bytes`. Returns
-    /// `None` if more bytes are needed.
+    /// Parses the head at the beginning of `bytes`. If the head is complete, moves all of `bytes` into the returned
+    /// value, including the bytes that follow the head. Returns `None` if more bytes are needed.
     pub(super) fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
         let found = if limits.fields <= USUAL_FIELDS {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];

@@ -46,9 +46,9 @@ enum LeafError {
 /// Serves the requests inside a CONNECT to `origin`. If the first byte in the tunnel is a capital letter, it begins a
 /// request of plain HTTP, so all requests in the tunnel are for `http` URLs. Otherwise, they are for `https` URLs.
 ///
-/// `refused` is `Some` if bots must not reach `origin`. robotgate has then logged the CONNECT as refused, but accepts
-/// it nevertheless, so that the client sees the refusals in the tunnel. `refused` is the exchange of this CONNECT, and
-/// ends with the response to it. robotgate refuses each request in the tunnel separately.
+/// `refused` is `None` if bots may reach `origin`. Otherwise, it is the exchange of the CONNECT, which robotgate has
+/// logged as refused. robotgate opens the tunnel nevertheless, and refuses each request in it, because clients show
+/// people the response to such a request, but not the response to a CONNECT.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,

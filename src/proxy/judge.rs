@@ -28,7 +28,8 @@ use crate::{
 pub(crate) enum NoDecision {
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// The decision takes long, and too many others of this kind wait, so it did not begin within [`MAX_WAIT`].
+    /// The decision takes long. It did not begin within [`MAX_WAIT`], because too many other decisions that take long
+    /// came before it.
     #[error("the proxy is busy with requests whose robots.txt takes long to check; try again later")]
     Overloaded,
 }
@@ -69,9 +70,10 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
     }
 }
 
-/// Decides a request. Logs the fetches that the decision needs, but not the decision itself. The fetches count against
-/// the limit of `requester`. A decision that takes long may have to wait for others of this kind. If the site's
-/// robots.txt is looked up, sets `tally` to the counters of decisions on this site and of its responses.
+/// Decides a request. First fetches the site's robots.txt or `tdmrep.json` if necessary. Such a fetch is logged, and
+/// counts against the limit of `requester`. The decision itself is not logged here. Only a few decisions that take long
+/// run at the same time, so such a decision may have to wait. If the site's robots.txt is looked up, sets `tally` to
+/// the counters of decisions on this site and of its responses.
 ///
 /// # Errors
 /// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits
@@ -103,8 +105,8 @@ pub(crate) async fn decide(
     }
 }
 
-/// Decides a question as if `lookup` had found the site's robots.txt, and as if the site had no `tdmrep.json`. Fetches
-/// nothing. Blocks while it decides.
+/// Decides a question as if `lookup` were the result of looking up the site's robots.txt, and as if the site had no
+/// `tdmrep.json`. Fetches nothing. Blocks while it decides.
 pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: Lookup) -> Decision {
     let prohibited = screen(generation, &question.target.origin);
     question.decide_with(prohibited, lookup)
@@ -159,8 +161,8 @@ async fn with_tdmrep(
     }
 }
 
-/// Makes a decision that takes long. Waits for its turn first, because only a few of these decisions may run at the
-/// same time. If several clients wait, they take turns.
+/// Calls `decide`, which takes long. Only a few such calls may run at the same time, so this waits first until one of
+/// them has ended. If the requests of several clients wait, the clients take turns.
 async fn at_length<T>(
     generation: &Generation,
     requester: Requester,

@@ -125,8 +125,8 @@ impl Listeners {
         }
     }
 
-    /// Returns the sockets that `config` names. Some exist already. The new ones are bound, but do not listen yet. If
-    /// the plan is dropped, nothing has changed.
+    /// Returns the sockets that `config` names. Some of them are already in use. The new ones are bound, but do not
+    /// listen yet. If the returned plan is dropped, the new ones close, and the others continue unchanged.
     ///
     /// Must be called within a Tokio runtime.
     ///

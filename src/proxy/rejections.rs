@@ -81,8 +81,8 @@ async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context)
     }
 }
 
-/// Returns the client's address, its User-Agent and the origin, which together stand for one program and its
-/// connections to one origin. Returns `None` if the CONNECT has no User-Agent.
+/// Returns the client's address, the User-Agent of its CONNECT, and the CONNECT's origin. Connections that agree in all
+/// three probably belong to the same program. Returns `None` if the CONNECT has no User-Agent.
 fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<impl Hash + 'a> {
     let user_agent = outer_connect.user_agent.as_ref()?;
     Some((

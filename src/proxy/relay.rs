@@ -2,7 +2,8 @@
 //! complete or one side fails.
 //!
 //! Neither direction blocks the other, because one task serves both directions. It wakes when the client or the origin
-//! has sent bytes, or can accept more. Each direction waits for one side at a time, and only for a limited time.
+//! has sent bytes, or can accept more. Each direction waits either until one side sends bytes or until the other accepts
+//! some, and only for a limited time.
 
 mod answer;
 
@@ -25,7 +26,8 @@ use crate::{
     upstream::{Fault, Server},
 };
 
-/// A request whose head has been sent to the origin, and everything that is needed to pass the rest.
+/// A request whose head has been sent to the origin, and everything that is needed to pass the rest of the request and
+/// the response.
 pub(super) struct Relay<'a> {
     pub(super) client: &'a mut Client,
     pub(super) server: &'a mut Server,
@@ -81,7 +83,7 @@ enum Up {
 enum Down {
     Head,
     Content,
-    /// The whole response has been passed on, but not all of its bytes have been sent to the client yet.
+    /// The whole response has been passed to the connection to the client, which has not sent all of it yet.
     Ending(Relayed),
 }
 
@@ -302,7 +304,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Returns whether the client has received all bytes that were passed so far.
+    /// Returns whether all bytes that this relay has passed to the connection to the client have been sent.
     fn poll_taken(&mut self, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match self.client.poll_sent(cx) {
             Poll::Ready(Ok(())) => Ok(true),

@@ -144,8 +144,8 @@ impl OwnResponse {
     pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
-        // The status is one of these if the client exceeded a limit, or if robotgate is too busy or cannot write its
-        // audit log or its evidence. The same request can succeed a little later.
+        // A 429 or 503 means that the client exceeded a limit, or that robotgate is too busy or cannot write its audit
+        // log or its evidence. The same request can succeed a little later.
         let passes = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {

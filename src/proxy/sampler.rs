@@ -1,6 +1,6 @@
-//! Passes to [`crate::history`] what was counted since the last time. It reads the counters of the metrics and of the
-//! sites, and the latest refusals that the audit log keeps in memory. So requests need no additional work for the
-//! history.
+//! Passes the numbers of decisions and the latest refusals to [`crate::history`], at regular intervals. This module
+//! takes them from the metrics, from the counters of each site, and from the lines of the audit log that are in memory.
+//! So requests need no additional work for the history.
 
 use std::{sync::Arc, time::SystemTime};
 

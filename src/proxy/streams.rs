@@ -1,6 +1,6 @@
-//! Serves the requests of an HTTP/2 connection, and limits them. The HTTP/2 library itself limits malformed frames,
-//! heads in endless fragments, and requests that are cancelled before robotgate gets them (RFC 9113 §10.5). This module
-//! enforces the other limits.
+//! Serves the requests of an HTTP/2 connection. This module limits how many requests a client may send and cancel on
+//! the connection, and how long the connection may be idle. The HTTP/2 library itself limits malformed frames, heads in
+//! endless fragments, and requests that are cancelled before robotgate gets them (RFC 9113 §10.5).
 
 use std::{
     sync::{
@@ -146,7 +146,8 @@ impl Streams {
         }
     }
 
-    /// Counts a request that begins. Returns `false` if robotgate must not serve it, because too many already run.
+    /// Counts a request that begins. If it is the last one that the client may send on this connection, tells the client
+    /// to send no more. Returns `false` if robotgate must not serve the request, because too many already run.
     fn begin(&self) -> bool {
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
             // Prevents `left` from wrapping around to a large number.
@@ -215,5 +216,6 @@ const WINDOW: u32 = 256 * 1024;
 /// Before the connection closes, the client has this long to read what was sent to it. The client may be slow, and much
 /// may be unread.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// The library's limit of cancelled requests is this many times as high as robotgate's own limit.
+/// The library's limit of cancelled requests is this many times as high as robotgate's own limits of open and of
+/// cancelled requests together.
 const UNCOUNTED: usize = 100;

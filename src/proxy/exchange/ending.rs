@@ -1,4 +1,4 @@
-//! The end of an exchange: what the log and the counters say of it.
+//! Logs and counts how an exchange ended.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// Why an exchange ended early, if neither the origin nor an invalid message is the cause.
+/// Why an exchange ended early, if the cause is the client, a time limit or a stop of robotgate.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::proxy) struct EarlyEnd(ProxyError, &'static str);
 
@@ -20,8 +20,8 @@ pub(in crate::proxy) struct EarlyEnd(ProxyError, &'static str);
 pub(in crate::proxy) struct Failure {
     pub(super) error: ProxyError,
     pub(super) detail: String,
-    /// Whether the site or the network on the way to it is the cause. The error does not say it: a time-out of a write
-    /// can be the site's or the client's.
+    /// Whether the site or the network on the way to it is the cause. `error` does not say this: a write can time out
+    /// because the site does not read, or because the client does not.
     of_site: bool,
 }
 
@@ -37,7 +37,7 @@ impl Failure {
         }
     }
 
-    /// The cause is the client or robotgate.
+    /// Creates a failure whose cause is the client or robotgate, not the site.
     pub(super) fn not_of_site(error: ProxyError, detail: String) -> Self {
         Self {
             error,
@@ -135,7 +135,7 @@ impl Exchange {
         match self.timings.first_byte {
             _ if site_failed => tally.failed(),
             Some(first_byte) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
-            // The client left first, or a tunnel carries bytes that nobody looked at.
+            // robotgate saw no response: the client left before it, or the exchange is a tunnel.
             None => {}
         }
     }

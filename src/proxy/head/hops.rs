@@ -97,8 +97,8 @@ fn is_token(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(crate::bot::is_token)
 }
 
-/// Fields that are meant for the origin. They say what is requested, from which host, by whom, and how long the content
-/// is.
+/// Fields that a request must not list in `Connection`, because they are meant for the origin. They say what is
+/// requested, from which host, by whom, and how long the content is.
 const END_TO_END: [&str; 22] = [
     "accept",
     "accept-encoding",

@@ -56,14 +56,15 @@ pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenE
     match socket(address).and_then(|socket| socket.bind(address)) {
         Ok(()) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(true),
-        // robotgate may lack the permission for a low port, although systemd can open the port for it. So if something
-        // already listens there, report that the address is in use.
+        // This process may lack the permission for a port below 1024, which systemd opens for the service. So if a
+        // socket already listens there, report only that the address is in use.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && has_listener(address) => Ok(true),
         Err(error) => Err(ListenError::new(address, speaks, error)),
     }
 }
 
-/// Returns whether some socket listens on exactly this address, as far as the kernel tells.
+/// Returns whether some socket listens on exactly this address. Returns `false` if the kernel's list of sockets cannot
+/// be read.
 fn has_listener(address: SocketAddr) -> bool {
     let (file, ip) = match address.ip() {
         IpAddr::V4(ip) => ("/proc/self/net/tcp", ip.octets().to_vec()),

@@ -33,7 +33,8 @@ pub(in crate::proxy) enum Problem<'a> {
     Leaf,
     /// A client, or all clients together, exceeded this limit.
     Limit(Limit),
-    /// The decision takes long, and did not begin in time, because too many others of this kind wait.
+    /// The decision takes long. It did not begin in time, because too many other decisions that take long came before
+    /// it.
     Overloaded,
 }
 

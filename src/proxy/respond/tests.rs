@@ -122,7 +122,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     }
 }
 
-/// Returns `texts` changed as for a decision that `rule` made.
+/// Returns `texts`, changed as if `rule` in line 3 had decided the request.
 fn by_rule<'a>(texts: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
     DecisionTexts {
         rule: Some(rule.into()),

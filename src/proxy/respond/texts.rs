@@ -116,9 +116,10 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Adds what the site says about the use of its content, as parameters. For a refused request, also adds where the site
-/// says it: a line, an entry or a header field. For a forwarded request, leaves that out, because the parameter `line`
-/// then means the line of the rule.
+/// Appends to `out`, the value of `Robots-Decision`, what the site says about the use of its content. For a refused
+/// request, also appends where the site says it: the line in the robots.txt, the entry in the `tdmrep.json`, or the
+/// name of the header field. For a forwarded request, leaves that out, because the parameter `line` is then the line of
+/// the rule.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 

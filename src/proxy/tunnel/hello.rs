@@ -26,7 +26,8 @@ pub(super) struct Opening {
     first_bytes: FirstBytes,
 }
 
-/// What a client's first bytes in a tunnel are. If these bytes end the tunnel, `Display` writes the reason for the log.
+/// What a client's first bytes in a tunnel are. If robotgate closes the tunnel because of these bytes, `Display` writes
+/// the reason for the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum FirstBytes {
     /// No bytes, or too few to tell.
