@@ -32,7 +32,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct ChangeNotes {
     queue: Mutex<Queue>,
-    /// Notified when the thread that works on the queue ends.
+    /// Notified when the thread that records the queued changes ends.
     idle: Notify,
 }
 
@@ -41,7 +41,7 @@ struct Queue {
     waiting: VecDeque<Change>,
     /// Memory that the robots.txt copies in `waiting` take, in bytes.
     weight: usize,
-    /// Whether a thread works on the queue.
+    /// Whether a thread is running that records the changes in `waiting`.
     is_running: bool,
     is_closing: bool,
 }
@@ -146,7 +146,7 @@ impl ChangeNotes {
     }
 }
 
-/// Notes, when it is dropped, that the thread that works on the queue has ended.
+/// A guard in the thread that records the queued changes. When it is dropped, it notes that the thread has ended.
 struct Ended<'n>(&'n ChangeNotes);
 
 // === impl Ended ===

@@ -95,7 +95,7 @@ impl Clients {
         }
     }
 
-    /// Sets how clients' addresses are shown (`audit.mask-client`).
+    /// Sets how clients' addresses are shown in the operational log (`audit.mask-client`).
     pub(super) fn set_mask(&self, mask: Option<ClientMask>) {
         self.mask.store(mask.map(Arc::new));
     }

@@ -17,7 +17,7 @@ use super::{client_connection::ClientConnection, live::Live};
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
     pub(super) connection: ClientConnection,
-    /// The tasks that a stop waits for.
+    /// The tasks for which robotgate waits when it stops.
     pub(super) running: Running,
     /// Becomes true when the proxy begins to stop.
     pub(super) shutdown: ShutdownWatch,

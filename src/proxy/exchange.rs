@@ -275,7 +275,7 @@ impl Exchange {
             .get_or_insert_with(|| Failure::not_of_site(ProxyError::HttpRequestError, what));
     }
 
-    /// Returns whether the client left before the end.
+    /// Returns whether the client left before the exchange had ended.
     pub(super) fn client_is_gone(&self) -> bool {
         self.failed
             .as_ref()
@@ -368,7 +368,7 @@ impl Exchange {
         self.started.elapsed()
     }
 
-    /// Counts the exchange as an open tunnel from now on.
+    /// Counts the exchange as an open tunnel or WebSocket from now on.
     pub(super) fn becomes(&mut self, tunnel: Tunnel) {
         self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
         // robotgate sees no response in the tunnel. So nothing can change the decision any more, and it is counted now.
@@ -410,7 +410,7 @@ impl Decided {
     }
 }
 
-/// Returns the line of a decision for the log.
+/// Returns the line that records a decision in the audit log.
 fn line_of(decision: &Decision, texts: &DecisionTexts<'_>, request: &Request<'_>, generation: &Generation) -> Line {
     let user_agent = user_agent(request.headers);
     let facts = RequestFacts {

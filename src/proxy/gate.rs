@@ -254,7 +254,7 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
     }
 }
 
-/// Notes why the response did not reach the client.
+/// Notes for the log why the response did not reach the client.
 fn note(fault: ClientFault, client: &mut Client, exchange: &mut Exchange, context: &Context) {
     match fault {
         ClientFault::Full => exchange.note_end(EarlyEnd::CLIENT_FULL),

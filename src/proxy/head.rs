@@ -53,7 +53,7 @@ pub(super) struct HeadTimes {
     pub(super) head: Duration,
 }
 
-/// The parts of a head, and the changes that it needs.
+/// The parts of a checked head, and the changes that robotgate has to make to it before pingora parses it.
 struct ScannedHead {
     len: usize,
     connect: Option<ConnectHead>,

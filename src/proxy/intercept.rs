@@ -34,7 +34,7 @@ use crate::{
     ratelimited::ratelimited,
 };
 
-/// Why robotgate cannot terminate the TLS of a CONNECT.
+/// Why robotgate has no certificate with which it could terminate the TLS of a CONNECT.
 #[derive(Debug, thiserror::Error)]
 enum LeafError {
     #[error(transparent)]

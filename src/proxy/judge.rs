@@ -161,8 +161,8 @@ async fn with_tdmrep(
     }
 }
 
-/// Calls `decide`, which takes long. Only a few such calls may run at the same time, so this waits first until one of
-/// them has ended. If the requests of several clients wait, the clients take turns.
+/// Calls `decide`, which takes long. While the maximum number of such calls are running, waits for one of them to end.
+/// If the requests of several clients wait, the clients take turns.
 async fn at_length<T>(
     generation: &Generation,
     requester: Requester,

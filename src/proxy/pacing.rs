@@ -82,8 +82,8 @@ impl Generation {
     /// forwarded or has no limits.
     fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, Limits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
-        // `limits` fails only if the `Crawl-delay` of the site is too long. That does not happen here, because robotgate
-        // forwards no requests to such a site.
+        // `limits` fails only if the `Crawl-delay` of the site is too long. That does not happen here, because
+        // robotgate forwards no requests to such a site.
         Some((pacer, decision.limits().ok()??))
     }
 

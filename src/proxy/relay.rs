@@ -2,8 +2,8 @@
 //! complete or one side fails.
 //!
 //! Neither direction blocks the other, because one task serves both directions. It wakes when the client or the origin
-//! has sent bytes, or can accept more. Each direction waits either until one side sends bytes or until the other accepts
-//! some, and only for a limited time.
+//! has sent bytes, or can accept more. Each direction waits either until one side sends bytes or until the other
+//! accepts some, and only for a limited time.
 
 mod answer;
 
@@ -119,8 +119,8 @@ impl Relay<'_> {
     /// Passes the rest of the request and the whole response.
     ///
     /// # Errors
-    /// Fails if one side fails or is too slow, or if the response is withdrawn; see [`Broken`]. `status` of the
-    /// exchange is set if the head of a response was passed to the client.
+    /// Fails if one side fails or is too slow, or if the response is withdrawn; see [`Broken`]. If the head of a
+    /// response was passed to the client before, `exchange.status` is set.
     pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
@@ -340,7 +340,7 @@ impl Relay<'_> {
     }
 }
 
-/// Whether any part of the response was passed to the client.
+/// What `Relay::move_down` did: it passed nothing to the client, passed some of the response, or sent its last bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moved {
     Nothing,

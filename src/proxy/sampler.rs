@@ -13,7 +13,7 @@ use crate::{
     store::Tallied,
 };
 
-/// Reads the counters of one proxy.
+/// Passes the counts of one proxy to its history.
 pub struct Sampler {
     live: Arc<Live>,
     /// The number of the last refusal that was read.

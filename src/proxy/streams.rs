@@ -146,8 +146,8 @@ impl Streams {
         }
     }
 
-    /// Counts a request that begins. If it is the last one that the client may send on this connection, tells the client
-    /// to send no more. Returns `false` if robotgate must not serve the request, because too many already run.
+    /// Counts a request that begins. If it is the last one that the client may send on this connection, tells the
+    /// client to send no more. Returns `false` if robotgate must not serve the request, because too many already run.
     fn begin(&self) -> bool {
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
             // Prevents `left` from wrapping around to a large number.

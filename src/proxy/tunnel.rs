@@ -178,7 +178,8 @@ async fn pass_first_hello(
     }
 }
 
-/// Connects to the origin. Tries its checked addresses one after the other until one accepts.
+/// Connects to the origin. Tries its addresses, which the egress guard has checked, one after the other until one
+/// accepts the connection.
 async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let generation = exchange.generation.clone();
     let Some(target) = exchange.decision().map(Decision::target) else {

@@ -10,7 +10,7 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// Returns the page. A URL such as `/problems#rule` leads to one problem.
+/// Returns the page, which lists all problems. A URL such as `/problems#rule` leads to one of them.
 pub(super) fn page(form: Form) -> Document {
     match form {
         Form::Text => Document {

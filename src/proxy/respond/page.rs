@@ -75,7 +75,7 @@ fn title(details: &Details<'_>) -> String {
     plain_message(&full_title, MAX_TITLE).into_owned()
 }
 
-/// Writes a row of the list of facts, or nothing if there is no value.
+/// Writes one row of the page's list of facts about the problem. Writes nothing if `value` is `None`.
 fn row(out: &mut String, name: &str, value: Option<&str>) {
     if let Some(value) = value {
         let value = plain_message(value, usize::MAX);
