@@ -245,8 +245,8 @@ impl Decision {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
 
-    /// Returns the same as [`agent`](Self::agent), but the bot's first token if no robots.txt was consulted. `*` if the
-    /// client has no token.
+    /// Returns the product token that was looked up in the robots.txt. If no robots.txt was consulted, returns the
+    /// first product token of the bot, or `*` for a client without one.
     pub fn token(&self) -> &str {
         self.agent().unwrap_or_else(|| self.question.robots_identity().token())
     }

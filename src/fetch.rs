@@ -80,8 +80,8 @@ pub trait Fetch: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Records a fetch. Called once for each fetch, before its result is used, even if the fetch was cancelled
-    /// ([`FetchError::CutOff`]).
+    /// Writes the record of a fetch to the audit log. Called once for each fetch, before its result is used, even if
+    /// the fetch was cancelled ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 
     /// Returns the fleet, which is asked for the document before each fetch. `None` if robotgate runs alone.
@@ -89,7 +89,8 @@ pub trait Fetch: Send + Sync + 'static {
         None
     }
 
-    /// Records a robots.txt that another robotgate of the fleet has fetched. Called before the robots.txt is used.
+    /// Writes to the audit log that another robotgate of the fleet has fetched a robots.txt. Called before the
+    /// robots.txt is used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
     /// Called after a fetch, by this or another robotgate of the fleet, has changed the state of the origin. Must not

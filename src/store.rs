@@ -242,12 +242,12 @@ impl Store {
         }
     }
 
-    /// Calls `each` with what was counted for each origin since the last call of this method, also for origins that
-    /// have left the memory since. Can call it several times for an origin. Slow if there are many origins. Only one
-    /// caller may take at a time.
+    /// Calls `each` with what was counted for each origin since the last call of this method. This includes origins
+    /// that have been evicted from memory since. Can call `each` several times for one origin. Slow if there are many
+    /// origins. Two threads must not call this method at the same time.
     pub fn take_tallies(&self, mut each: impl FnMut(&Origin, Tallied)) {
         self.departed.retain(|origin, tally| {
-            // Check this first: nothing is added to a tally that nobody else has.
+            // Check this before taking the counts. If no request holds the tally now, no later request can add to it.
             let is_in_use = Arc::get_mut(tally).is_none();
             if let Some(tallied) = tally.take() {
                 each(origin, tallied);

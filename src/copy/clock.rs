@@ -70,11 +70,12 @@ impl ClockReadings {
     }
 }
 
-/// After a check, [`ClockReadings::can_skip_check`] is true for this long, if no jump happens.
+/// For how long after a check by [`ClockReadings::detect_jump`] no other is needed, unless the clock is set.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// For how long after its start a machine can have the wrong time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
-/// Smallest difference that is considered a jump. Gradual clock corrections stay below it.
+/// If the wall clock has advanced by at least this much more or less than the machine's running time, it was set.
+/// Corrections of a clock that is a little fast or slow stay below this.
 const SLACK: Duration = Duration::from_secs(10 * 60);
 
 #[cfg(test)]

@@ -188,8 +188,8 @@ impl Meaning {
     }
 }
 
-/// Returns whether a client error counts as a failure. A 429 says that the server is busy, not that it has no
-/// robots.txt.
+/// Returns whether a 4xx counts as a failed fetch. Only a 429 does, and only in the profile `google`: it says that the
+/// server is busy, not that it has no robots.txt.
 pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
     status == 429 && profile == Profile::Google
 }

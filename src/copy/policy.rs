@@ -17,7 +17,7 @@ pub struct Policy {
     pub default_ttl: Duration,
     /// How long robotgate remembers that a site has no robots.txt, if the response does not say.
     pub no_robots_ttl: Duration,
-    /// The shortest and longest lifetime. A response can specify a lifetime between them.
+    /// A robots.txt is used for at least `min_ttl` and at most `max_ttl`, even if its response asks for less or more.
     pub min_ttl: Duration,
     pub max_ttl: Duration,
     /// Whether a 5xx with a page that says "not found" is treated as a 404.

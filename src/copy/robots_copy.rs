@@ -18,8 +18,8 @@ pub struct RobotsCopy {
     /// Entity tag (ETag), with which robotgate can ask the origin whether its robots.txt has changed (RFC 9110 §8.8.3).
     /// `None` after redirects, because an entity tag belongs to one URL.
     pub etag: Option<Box<str>>,
-    /// Whether this is certainly the whole `/robots.txt` of the site. It is not if it was cut at the size limit, or if
-    /// it came through a redirect, which can lead to any page.
+    /// Whether this is certainly the whole `/robots.txt` of the site. `false` if the text was cut at the size limit, or
+    /// if it came through a redirect, which can lead to any page.
     pub complete: bool,
     /// The entries, if this is the copy of a `tdmrep.json`. Such a copy has no rules.
     pub tdmrep: Option<Arc<TdmRep>>,

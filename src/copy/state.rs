@@ -434,7 +434,8 @@ impl FailureSeries {
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
     }
 
-    /// Returns the delay before the retry under `policy`, which can have changed since the failure.
+    /// Returns the delay before the next fetch. It was computed when the last fetch failed. If the configuration has
+    /// changed since then, the delay may exceed the maximum of `policy`. In that case, returns the maximum.
     fn retry_under(&self, policy: &Policy) -> Duration {
         self.retry.min(policy.unreachable.retry.longest.mul_f64(1.0 + JITTER))
     }

@@ -151,9 +151,9 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question of an ordinary request for a URL. Plain HTTP, FTP and intercepted HTTPS are decided by
-    /// path. Other HTTPS is decided by the CONNECT that it needs. `exception` is the reason of the host's
-    /// `[[https.tunnel]]` entry, if there is one.
+    /// Creates the question whether an ordinary request for a URL is allowed. For plain HTTP, FTP and intercepted
+    /// HTTPS, the path decides. Any other HTTPS request needs a CONNECT, and the decision is about that CONNECT.
+    /// `exception` is the reason in the `[[https.tunnel]]` entry for the host, or `None` if there is no such entry.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -206,8 +206,8 @@ impl Question {
         }
     }
 
-    /// Returns the readings of the path to decide on. For FTP, they always include the strict readings, because
-    /// robotgate itself decodes the path before it sends it to the server.
+    /// Returns all readings of the requested path, on which robotgate decides. For FTP, they always include the strict
+    /// readings, because robotgate itself decodes the path before it sends the path to the FTP server.
     pub(super) fn readings(&self) -> Readings<'_> {
         let is_strict = self.terms.strict_paths || self.target.origin.scheme == Scheme::Ftp;
         readings(self.target.decided_path(), is_strict)

@@ -15,14 +15,14 @@ pub enum Basis {
     Clock,
 }
 
-/// Which setting gives the status of a refusal.
+/// Which key of the configuration sets the HTTP status of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalStatus {
     /// `refusals.status`.
     Disallowed,
     /// `refusals.unreachable-status`.
     Unreachable,
-    /// None: it is always 403.
+    /// No key: the status is always 403.
     Forbidden,
 }
 
@@ -48,7 +48,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns which setting gives the status of a refusal.
+            /// Returns which key of the configuration sets the HTTP status of a refusal.
             pub const fn status(self) -> RefusalStatus {
                 match self {
                     $(Reason::$name => RefusalStatus::$status,)+

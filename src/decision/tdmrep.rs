@@ -23,7 +23,7 @@ pub enum Tdmrep<'t> {
     None,
     /// The first fetch of the file has not ended. If the file could refuse the request, the request is refused for now.
     Pending,
-    /// The caller cannot get the file.
+    /// robotgate did not request the file, although the file matters.
     NotAsked,
 }
 
@@ -50,8 +50,8 @@ impl NeedsTdmrep {
         }
     }
 
-    /// Decides with what is known of the file. If the search takes more work than [`BUDGET`], denies the request,
-    /// unless the configuration refuses no request because of this file.
+    /// Decides with what is known of the site's `tdmrep.json`. If the search for the entry that applies to the path
+    /// takes more work than [`BUDGET`], denies the request, unless the configuration only reports what the file says.
     pub fn complete(self, tdmrep: Tdmrep<'_>) -> Decision {
         match tdmrep {
             Tdmrep::Found(file, sha256) => match self.reservation(file, BUDGET) {

@@ -22,7 +22,7 @@ pub struct UsageReport {
     pub said: Vec<UseStatement>,
     /// Why the use is refused. `None` if it is not refused.
     pub refused: Option<UseRefusal>,
-    /// What is known of the site's `tdmrep.json`. `None` if the file does not matter.
+    /// What is known of the site's `tdmrep.json`. `None` if the decision does not depend on this file.
     pub tdmrep: Option<TdmrepState>,
     /// SHA-256 of the `tdmrep.json` that was used.
     pub tdmrep_sha256: Option<Sha256>,
@@ -187,7 +187,7 @@ impl Decision {
         let Some(report) = self.usage.as_deref_mut() else {
             return;
         };
-        // A rule that forbids a use of some paths does not count in a tunnel, because the path there is unknown.
+        // In a tunnel, whose path is unknown, ignore the robots.txt lines that forbid a use of some paths only.
         let counts = |said: &&UseStatement| {
             let is_of_some_paths = report.is_partial && !said.allowed && matches!(said.source, UseSource::Line(_));
             !is_of_some_paths
@@ -207,8 +207,8 @@ impl Decision {
         self.reason == Reason::Usage && matches!(refused, Some(UseRefusal::Pending(_)))
     }
 
-    /// Returns whether a forbidden use can still refuse the request: the request is allowed, or it is a tunnel that is
-    /// forwarded although its paths are not visible.
+    /// Returns whether robotgate would forward the request, so that a forbidden use of its content can still change the
+    /// verdict. This includes a tunnel that is forwarded although its paths are not visible.
     fn can_settle(&self) -> bool {
         match self.verdict {
             Verdict::Allow => true,

@@ -115,8 +115,9 @@ impl<T> Share<T> {
     }
 }
 
-/// A key runs at most this many tasks for each free permit. With 3, one busy key gets three quarters of the permits,
-/// and two get three sevenths each. So some permits stay free for other keys, unless there are only a few in all.
+/// The tasks of one key may hold at most this many permits for each permit that is free. With 3, one busy key gets
+/// three quarters of the permits, and two busy keys get three sevenths each. So some permits stay free for other keys,
+/// unless the semaphore has only a few permits.
 const LEEWAY: usize = 3;
 
 #[cfg(test)]

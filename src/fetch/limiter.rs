@@ -51,7 +51,7 @@ pub struct FetchPermit {
 // === impl FetchLimiter ===
 
 impl FetchLimiter {
-    /// Creates a limiter for at most `max_fetches` fetches at the same time, but at least one.
+    /// Creates a limiter that lets `max_fetches` fetches run at the same time. If `max_fetches` is 0, one can run.
     pub fn new(max_fetches: usize) -> Self {
         Self {
             permits: FairSemaphore::new(max_fetches.max(1)),

@@ -9,7 +9,7 @@ use super::Fetched;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     pub fetched: Fetched,
-    /// The requests, in order. Each one follows a redirect, except for the first, and for one that repeats the first
+    /// The HTTP requests of the fetch, in order. Each after the first follows a redirect, or repeats the first request
     /// without its ETag. Empty if the fetch never started.
     pub hops: Vec<TracedHop>,
     /// Duration of the fetch, without the time for which it was queued.
@@ -36,7 +36,7 @@ impl Traced {
             .map(|(from, to)| (from.status, to))
     }
 
-    /// Returns the address of the origin's server, even if the origin then redirected the fetch to another one.
+    /// Returns the address of the origin's server, even if the origin redirected the fetch to another server.
     pub fn upstream(&self) -> Option<SocketAddr> {
         // The first two requests can both be for the origin: one with an ETag, and then one without.
         let origin_hop = self.hops.iter().find(|hop| hop.is_redirect()).or(self.hops.last());

@@ -34,12 +34,13 @@ impl Departed {
         }
     }
 
-    /// Calls `each` with every tally, and keeps those for which it returns `true`. New ones can come in the meantime.
+    /// Calls `each` with every tally, and removes the tallies for which `each` returns `false`. Other threads can add
+    /// tallies during the call.
     pub(super) fn retain(&self, mut each: impl FnMut(&Origin, &mut Arc<Tally>) -> bool) {
         // `each` can use the cache, which calls `add` while it is locked. So the list must not be locked here.
         let mut departed = std::mem::take(&mut *self.0.lock());
         departed.retain_mut(|(origin, tally)| each(origin, tally));
-        // An origin that came back and left again is here twice.
+        // If an evicted origin was cached again and evicted again, its tally is in the list twice.
         let mut seen = HashSet::new();
         departed.retain(|(_, tally)| seen.insert(Arc::as_ptr(tally)));
         let mut added = self.0.lock();

@@ -293,7 +293,7 @@ const COPIES: Kind<CopyFile> = Kind {
     loss: "robotgate fetches each robots.txt again when a bot needs it",
     wrap: CopyFile::new,
 };
-/// Maximum time that a flush waits.
+/// Maximum time that [`Disk::flush`] waits until the changes are written.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent reads. A few are enough, because most reads find the data in the page cache and take
 /// microseconds.

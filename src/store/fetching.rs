@@ -92,7 +92,8 @@ impl Store {
             found = self.reread(&cached, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {
-            // If the text could not be stored as evidence, the result of the fetch was dropped. Report this error.
+            // The fetch has changed nothing. Perhaps it got a robots.txt that could not be stored as evidence. If texts
+            // still cannot be stored, the lookup fails with that error.
             query.fetcher.check_evidence()?;
         }
         let at = SystemTime::now();

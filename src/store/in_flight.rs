@@ -26,13 +26,13 @@ struct Entry {
     fetch: Arc<InFlightFetch>,
     /// Number of requests that wait for the fetch to begin.
     waiting: usize,
-    /// The requesters that wait for the fetch, each with its place in the queue of the fetch limiter.
+    /// The clients (or the operators) that wait for the fetch, each with its place in the queue of the fetch limiter.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
 #[derive(Debug)]
 struct InFlightFetch {
-    /// Where the result of the fetch goes.
+    /// The cached origin that the result of the fetch updates.
     cached: Arc<CachedOrigin>,
     stage: watch::Sender<Stage>,
 }
@@ -46,7 +46,7 @@ enum Stage {
 
 /// How a request takes part in the fetch of a robots.txt.
 pub(super) enum FetchHandle {
-    /// The fetch has started, or none is needed any longer.
+    /// The fetch has started. Or it is not needed any longer, and this handle says that it has finished.
     Running(RunningFetch),
     /// The fetch waits until it may start.
     Queued(QueuedFetch),
@@ -267,7 +267,7 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// Queues a fetch for `origin`, or joins the queued one, for a client with an IP address of its own.
+    /// Queues a fetch for `origin`, or joins the queued one, for the client at the address 192.0.2.`client`.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,

@@ -144,7 +144,8 @@ impl Store {
             // If parsing panicked, the panic has been printed already. Use an unknown state, which allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = cached.state.compare_and_swap(&state, reread.clone());
-            // If the state was replaced in the meantime, keep the newer state, and look at it again.
+            // If another task has replaced the state in the meantime, keep that newer state. The next round of the loop
+            // checks whether it has to be parsed again.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, cached);
                 return reread;

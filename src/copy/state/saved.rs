@@ -128,8 +128,8 @@ impl OriginState {
 // === impl Saved ===
 
 impl Saved {
-    /// Restores a state. `text` is the text of its copy, if it has one. Returns `None` if the text does not belong to
-    /// the state, which means that the data is damaged.
+    /// Restores a state. `text` is the text of the copy in the state; a state without a copy has none. Returns `None`
+    /// if the digest of `text` is not that of the copy, which means that the data is damaged.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
             (Some(saved), Some(text)) if text.len() <= saved.max_bytes() && saved.sha256 == Sha256::of(text) => {

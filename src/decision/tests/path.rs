@@ -61,7 +61,7 @@ fn the_stricter_of_two_readings_decides() {
         ("/private/../public", Verdict::Deny, Reason::Rule, Some(2)),
         // Disallowed in both readings.
         ("/private/%61", Verdict::Deny, Reason::Rule, Some(2)),
-        // Allowed in both readings. The rule is the one that decides the path as sent.
+        // Allowed in both readings. The decision names the rule that applies to the path as sent.
         ("/private/open/%61", Verdict::Allow, Reason::Rule, Some(3)),
         ("/private/open/../open", Verdict::Allow, Reason::Rule, Some(3)),
         ("/public/%61", Verdict::Allow, Reason::NoRule, None),

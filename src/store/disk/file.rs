@@ -22,7 +22,7 @@ use crate::{
 /// An open database file with robots.txt copies.
 pub struct CopyFile {
     database: Database,
-    /// Approximate size of the texts and records, in bytes.
+    /// Approximate size of all robots.txt and `tdmrep.json` texts and all records in the file, in bytes.
     held: AtomicU64,
 }
 
@@ -32,7 +32,7 @@ pub struct Contents {
     /// Number of records: one for each known robots.txt, and one for each known `tdmrep.json`.
     pub records: u64,
     pub texts: u64,
-    /// Size of all texts in bytes. A text that several origins share is counted once.
+    /// Size of all these texts in bytes. Origins with the same text share one.
     pub text_bytes: u64,
 }
 
@@ -140,7 +140,7 @@ impl CopyFile {
         known(origin, &origins, &texts)
     }
 
-    /// Applies all changes. If that fails, applies none of them.
+    /// Writes all changes to the file. If that fails, the file stays as it was.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
@@ -161,7 +161,7 @@ impl CopyFile {
             match (tdmrep, tables.more_tdmrep) {
                 (Some(_), 0) => {}
                 (Some(tdmrep), more) => drop(about.insert(TDMREP_KEY, tdmrep.saturating_add_signed(more))?),
-                // The file is new, or an earlier version wrote it.
+                // The file is new, or an earlier version of robotgate wrote it. So it has no count yet.
                 (None, _) => drop(about.insert(TDMREP_KEY, tables.count_tdmrep()?)?),
             }
         }
@@ -293,7 +293,7 @@ fn last_use(record: Record) -> Option<SystemTime> {
 }
 
 const VERSION_KEY: &str = "version";
-/// The number of records of a `tdmrep.json`.
+/// The key of the number of records that are about a `tdmrep.json`.
 const TDMREP_KEY: &str = "tdmrep";
 /// Version of the tables' format.
 const VERSION: u64 = 1;

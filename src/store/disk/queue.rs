@@ -85,7 +85,7 @@ impl Queue {
         has_room || std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// Returns the change of an origin if it is not in the file yet.
+    /// Returns the last change of an origin that is queued or being written. `None` if the file has the last change.
     pub(super) fn find(&self, origin: &str) -> Option<&Change> {
         self.waiting.get(origin).or_else(|| self.writing.get(origin))
     }

@@ -84,7 +84,8 @@ impl<'t> Tables<'t> {
         let record = Record::of(state);
         let digest = record.text_digest();
         if let (Some(digest), Some(text)) = (digest, state.text()) {
-            // Compare the whole text, so that a damaged one is written again.
+            // Compare the stored text with the new one byte by byte, so that a text that is damaged on disk is written
+            // again.
             let is_there = self.texts.get(&digest.0)?.is_some_and(|there| there.value() == text);
             if !is_there {
                 let before = self
@@ -188,7 +189,7 @@ fn check(origin: &str, json: &[u8]) -> [u8; CHECK] {
 
 pub(super) const ORIGINS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("origins");
 pub(super) const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
-/// How many origins use a text, by its SHA-256.
+/// The number of origins whose robots.txt has the same text. The key is the SHA-256 of the text.
 pub(super) const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("uses");
 pub(super) const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// Approximate size of an origin's record and its index entries, in bytes.
