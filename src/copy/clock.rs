@@ -11,7 +11,8 @@ use std::time::{Duration, SystemTime};
 /// The last values of two clocks: the wall clock, and the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReadings {
-    /// The first value of the wall clock, or the first after it was last set back. Each later jump forward is added.
+    /// What the wall clock showed first in this process, or right after it was last set back. When the clock is set
+    /// forward, this value moves forward by as much.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,

@@ -38,7 +38,7 @@ impl SiteDocument {
         }
     }
 
-    /// Returns whether `name` is the name of a robots.txt.
+    /// Returns whether `name` is what [`name`](Self::name) returns for the robots.txt of an origin.
     #[must_use]
     pub fn is_robots_txt(name: &str) -> bool {
         !name.ends_with(Self::TDMREP.path)

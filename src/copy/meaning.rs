@@ -122,7 +122,7 @@ impl Fetched {
         matches!(self, Fetched::Received(received) if received.body.len() > LARGE)
     }
 
-    /// Returns the last HTTP status, or 0 if none was received.
+    /// Returns the HTTP status of the last response. Returns 0 if the fetch failed.
     pub fn status(&self) -> u16 {
         match self {
             Fetched::Received(received) => received.status,

@@ -13,9 +13,9 @@ pub struct Policy {
     /// Whether a robots.txt is read as Google's parser does or by RFC 9309. The meaning of a response's status depends
     /// on this too.
     pub profile: Profile,
-    /// How long a robots.txt is used if its response does not say (RFC 9309 §2.4).
+    /// How long a robots.txt is used if its response specifies no lifetime (RFC 9309 §2.4).
     pub default_ttl: Duration,
-    /// How long robotgate remembers that a site has no robots.txt, if the response does not say.
+    /// How long robotgate remembers that a site has no robots.txt, if the response specifies no lifetime.
     pub no_robots_ttl: Duration,
     /// A robots.txt is used for at least `min_ttl` and at most `max_ttl`, even if its response asks for less or more.
     pub min_ttl: Duration,

@@ -472,7 +472,7 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// After an origin has failed for `deny_for`, it is retried less often, but never before it has failed for this long.
+/// An origin that has failed for `deny_for`, and for at least this time, is retried less often.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01 as time since 1970. It is in the past, so no correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);

@@ -115,7 +115,7 @@ impl TdmRep {
     }
 }
 
-/// The error for a search that takes more than its budget.
+/// The error if it takes more work than the budget to find the entry that applies to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 

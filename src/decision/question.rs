@@ -168,7 +168,7 @@ impl Question {
         }
     }
 
-    /// Replaces the purposes of the bot, if `purposes` is given.
+    /// Replaces the purposes of the bot by `purposes`. If `purposes` is `None`, leaves the purposes as they are.
     #[must_use]
     pub fn with_purposes(mut self, purposes: Option<Purposes>) -> Self {
         self.subject.purposes = purposes.unwrap_or(self.subject.purposes);

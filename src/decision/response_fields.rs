@@ -22,8 +22,8 @@ pub(super) fn said(
         said.extend(policy.statements(purposes, vocabulary, label, allowed, UseSource::Field(field)));
     };
     let values = |name: &str| fields.get_all(name).iter().map(http::HeaderValue::as_bytes);
-    // RFC 9651 §4.2 reads several fields as one dictionary. Each field is also read alone. So if one field forbids a
-    // use, another field with an error or with the same key cannot undo that.
+    // Read all `Content-Usage` fields as one dictionary (RFC 9651 §4.2), and then each field alone. So if one field
+    // forbids a use, another field with an error or with the same key cannot undo that.
     let dictionary: Vec<_> = values(CONTENT_USAGE).collect();
     let whole: Vec<_> = content_usage(&dictionary.join(&b", "[..])).collect();
     let each = || dictionary.iter().flat_map(|field| content_usage(field));
@@ -74,7 +74,7 @@ fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl 
     })
 }
 
-/// Returns whether `text` is a known directive, with or without a value after a colon.
+/// Returns whether `text` is a directive of `X-Robots-Tag` that robotgate knows, with or without a value after a colon.
 fn is_directive(text: &[u8]) -> bool {
     let end = memchr::memchr(b':', text).unwrap_or(text.len());
     let name = text[..end].trim_ascii();
@@ -86,7 +86,7 @@ fn is_directive(text: &[u8]) -> bool {
 const CONTENT_USAGE: &str = "content-usage";
 const TDM_RESERVATION: &str = "tdm-reservation";
 const X_ROBOTS_TAG: &str = "x-robots-tag";
-/// The known directives, without those that begin with `max-`.
+/// The directives of `X-Robots-Tag` that robotgate knows, except for those that begin with `max-`.
 const DIRECTIVES: [&str; 19] = [
     "all",
     "index",

@@ -90,8 +90,8 @@ impl Question {
     /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin; `None`
     /// if they may.
     ///
-    /// The robots.txt itself may always be fetched (RFC 9309 §2.2.2), an exempt bot is allowed, and an unidentified
-    /// client is refused.
+    /// This allows every request for the robots.txt itself (RFC 9309 §2.2.2) and every request of an exempt bot. It
+    /// refuses an unidentified client.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &self.scope) {

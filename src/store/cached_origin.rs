@@ -20,7 +20,8 @@ pub(super) struct CachedOrigin {
     pub(super) state: ArcSwap<OriginState>,
     /// Whether the state has been merged with the state on disk.
     recalled: AtomicBool,
-    /// How many times the origin was forgotten.
+    /// How many times an operator has made robotgate forget the origin. A task that gets an earlier state from the disk
+    /// or the fleet compares this number before and after. If it has changed, the task does not use that state.
     forgotten: AtomicU64,
     /// Whether a fetch is running, or waits in the background until it may start. This can be out of date. If it is
     /// set, a lookup does not have to lock [`InFlightFetches`](super::in_flight::InFlightFetches), which knows for
@@ -106,5 +107,5 @@ impl Weighter<Origin, Held> for HeldWeight {
     }
 }
 
-/// Number of bytes that the cache and the allocator need for an entry, measured with 100,000 entries.
+/// Number of bytes that the cache and the allocator need for each cached origin, measured with 100,000 origins.
 const ENTRY_OVERHEAD: usize = 400;

@@ -16,7 +16,8 @@ impl OriginState {
     /// one series. If the profiles differ, takes only the text and the failures from `earlier`.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
-        // Allow a millisecond, because times on disk are rounded down.
+        // Times on disk are rounded down. So if this state ended up to a millisecond after `earlier`, treat both times
+        // as equal.
         let is_as_late = self.last_fetch() <= earlier.last_fetch().map(|last| last + Duration::from_millis(1));
         if !self.is_known() || (is_as_late && self.profile == earlier.profile) {
             let last_good = earlier.last_good.clone().or_else(|| self.last_good.clone());

@@ -88,7 +88,8 @@ kinds! {
         severity: Warning,
         fails: true,
     }
-    /// The last copy does not decide: there is none, or the configuration does not use it.
+    /// The origin has failed for long, and everything is allowed. There is no last copy, or the configuration does not
+    /// use it.
     UnreachableTooLong = "unreachable-too-long" {
         meaning: "the site has failed for so long that everything is allowed",
         severity: Warning,

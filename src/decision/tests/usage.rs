@@ -28,7 +28,7 @@ fn strict() -> UsagePolicy {
     }
 }
 
-/// Returns the question of a bot with these purposes.
+/// Returns the question whether a bot with these purposes may fetch `path`.
 fn of_bot(enforcement: Enforcement, purposes: &[Purpose], path: &str, scope: Scope, usage: UsagePolicy) -> Question {
     let bot = Bot {
         purposes: purposes.iter().copied().collect(),
@@ -43,7 +43,8 @@ fn decide_for(purposes: &[Purpose], known: &Known, path: &str, usage: UsagePolic
     decided(of_bot(Enforcement::Enforce, purposes, path, PATH, usage), known)
 }
 
-/// Decides up to the point at which the site's `tdmrep.json` is needed. `None` if it is not.
+/// Decides all that can be decided before the site's `tdmrep.json` is needed. Returns `None` if the decision needs no
+/// `tdmrep.json`.
 fn mining(question: Question, known: &Known) -> Option<NeedsTdmrep> {
     match undecided(question).decide(known.lookup()) {
         Ruled::NeedsTdmrep(undecided) => Some(undecided),

@@ -109,7 +109,7 @@ fn refused_hop(to: &str) -> Failure {
     FetchError::from(Fault::from(EgressError::from(prohibited))).into()
 }
 
-/// Describes the answer with a word that the cases use.
+/// Returns the word by which the cases in `lifecycle.jsonl` name this answer.
 fn effect_of(answer: Answer<'_>) -> &'static str {
     match answer {
         Answer::Rules(copy) => {
