@@ -140,12 +140,13 @@ fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Res
         what: what.to_owned(),
         why,
     };
-    // From here on, other processes see that the file is locked, and try again later.
+    // While this process holds the lock, no other robotgate opens or renames the file.
     damaged.try_lock().map_err(|_| FileError::Locked)?;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let there = fs::metadata(path).ok().map(identity);
     if there != Some(identity(damaged.metadata()?)) {
-        // The path already names another file: another process has renamed the damaged one, so there is nothing to do.
+        // The path now names a different file, because another process has renamed the damaged one. Nothing is left to
+        // do.
         return Ok(());
     }
     let mut beside = path.as_os_str().to_owned();

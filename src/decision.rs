@@ -138,8 +138,8 @@ impl Decision {
         }
     }
 
-    /// Returns how fast the bot may go at the site; `None` for no limits. `Crawl-delay` is part of the robots.txt, so
-    /// it applies only to bots for which robots.txt is enforced.
+    /// Returns how fast the bot may send requests to the site; `None` for no limits. `Crawl-delay` is part of the
+    /// robots.txt, so it applies only to bots for which robots.txt is enforced.
     ///
     /// # Errors
     /// Fails if the site's `Crawl-delay` is longer than the configuration accepts.
@@ -184,7 +184,7 @@ impl Decision {
         }
     }
 
-    /// Returns which limit of `[pace]` refuses the request; `None` if none does.
+    /// Returns which limit of `[pace]` refuses the request. `None` if the reason is not `pace`.
     pub fn pace_cause(&self) -> Option<Cause> {
         let cause = || self.deferral.map_or(Cause::CrawlDelay, |deferral| deferral.cause);
         (self.reason == Reason::Pace).then(cause)
@@ -229,8 +229,8 @@ impl Decision {
         self.answer()?.copy().map(|copy| &**copy)
     }
 
-    /// Returns the first product token of the bot that has its own group in the robots.txt, or else the bot's first
-    /// token. `None` if no robots.txt was consulted.
+    /// Returns the first product token of the bot for which the robots.txt has a group. If there is no such group,
+    /// returns the bot's first product token. `None` if no robots.txt was consulted.
     pub fn agent(&self) -> Option<&str> {
         self.matched_agent().map(|(token, _)| token)
     }

@@ -31,7 +31,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
         Arc::new(Self(Mutex::new(Queue::new(permits))))
     }
 
-    /// Queues for a permit. `None` if the key already has `most` permits, including those that it waits for.
+    /// Queues a task of `key` for a permit. Returns `None` if tasks of `key` already hold or wait for `most` permits.
     pub(crate) fn enter(self: &Arc<Self>, key: K, most: usize) -> Option<FairPermit<K>> {
         let turn = Arc::new(SetOnce::new());
         let mut queue = self.0.lock();
@@ -46,7 +46,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
     }
 }
 
-/// Gives the free permits to the tasks that are next.
+/// Gives the free permits to the tasks whose turn it is.
 fn start<K: Copy + Eq + Hash>(queue: &mut Queue<K, Arc<SetOnce<()>>>) {
     while let Some(turn) = queue.start() {
         // This cannot fail, because the queue returns each turn only once.

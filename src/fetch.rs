@@ -279,8 +279,8 @@ impl Fetcher {
         self.follow_redirects(end.map_err(Failure::of_origin)?, hops).await
     }
 
-    /// Follows up to [`MAX_REDIRECTS`] redirects. The requests contain no entity tag, because the known one belongs to
-    /// the first URL.
+    /// Follows up to [`MAX_REDIRECTS`] redirects. These requests contain no entity tag, because robotgate knows only
+    /// the entity tag of the first URL.
     async fn follow_redirects(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };

@@ -102,7 +102,7 @@ impl Store {
         let (hasher, lifecycle) = (DefaultHashBuilder::default(), departed.clone());
         let cache = match options {
             Ok(options) => Cache::with_options(options, HeldWeight, hasher, lifecycle),
-            // This cannot happen: the builder fails only if a capacity is missing, and all are given.
+            // This cannot happen: the builder fails only if one of the two capacities is missing.
             Err(_) => Cache::with(expected.clamp(16, 1 << 16), max_bytes, HeldWeight, hasher, lifecycle),
         };
         Self {
@@ -144,7 +144,7 @@ impl Store {
         self.cache.set_capacity(max_bytes - share);
     }
 
-    /// Returns how many of `max_bytes` of memory are for the page cache of the file on disk.
+    /// Returns how many bytes of memory, out of `max_bytes`, are for the page cache of the file on disk.
     pub fn disk_share(max_bytes: u64) -> usize {
         let share = (max_bytes / 16).clamp(MIN_PAGES.min(max_bytes / 2), MAX_PAGES);
         // `share` is at most `MAX_PAGES`, so the conversion cannot fail.
@@ -283,9 +283,9 @@ impl Store {
     }
 }
 
-/// Minimum memory for the pages of the file on disk, in bytes.
+/// Minimum memory for the page cache of the file on disk, in bytes.
 const MIN_PAGES: u64 = 64 * 1024;
-/// Maximum memory for the pages of the file on disk, in bytes.
+/// Maximum memory for the page cache of the file on disk, in bytes.
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
 /// Memory of an origin with a typical robots.txt, in bytes. The store uses it to estimate how many origins the cache
 /// will hold.

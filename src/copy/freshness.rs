@@ -1,5 +1,5 @@
-//! How long a response stays fresh, by its own headers (RFC 9111 §4.2, RFC 9309 §2.4). The caller passes the time of
-//! receipt.
+//! How long a response stays fresh, according to its headers (RFC 9111 §4.2, RFC 9309 §2.4). This module reads no
+//! clock: it gets the time at which the response was received.
 
 use std::time::{Duration, SystemTime};
 

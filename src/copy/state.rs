@@ -481,7 +481,7 @@ const REFRESH_FROM: f64 = 0.8;
 /// The most by which a retry delay is lengthened at random, as a share of the delay. It is never shortened, because the
 /// server may have requested the delay.
 const JITTER: f64 = 0.1;
-/// How far the clock can run backwards before responses are treated as expired.
+/// If the clock was set back by no more than this, responses do not expire because of it.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

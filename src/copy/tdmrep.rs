@@ -44,7 +44,8 @@ struct Entry {
 /// The valid entries of a `tdmrep.json`, which is a JSON array.
 struct Entries(Vec<Entry>);
 
-/// One JSON object of the array: its `location`, and whether it reserves the right.
+/// One JSON object of the array: its `location`, and whether it reserves the right to mining. Each is `None` if it is
+/// missing or invalid.
 struct RawEntry<'a>(Option<Cow<'a, str>>, Option<bool>);
 
 // === impl TdmRep ===

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Returns what the response with these fields says about `purposes`. `is_bot` returns whether a name in an
-/// `X-Robots-Tag` field is one of the bot's.
+/// `X-Robots-Tag` field is a name of the bot.
 ///
 /// A `Content-Usage` field with a syntax error says nothing.
 pub(super) fn said(

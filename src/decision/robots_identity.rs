@@ -15,7 +15,7 @@ pub(super) enum RobotsIdentity<'a> {
     Token(&'a str),
     /// An unidentified client. Only the rules for `*` apply.
     Wildcard,
-    /// A client that is refused, for this reason.
+    /// A client that is refused for this reason, whatever the rules of the robots.txt say.
     Refused(Reason),
 }
 
@@ -35,8 +35,8 @@ impl<'a> RobotsIdentity<'a> {
         }
     }
 
-    /// Returns the first of the bot's tokens that has its own group in `robots`, with that group's rules. Otherwise
-    /// returns the first token and the rules for `*` (RFC 9309 §2.2.1).
+    /// Returns the first product token of the bot for which `robots` has a group, and the rules of this group. If there
+    /// is no such group, returns the bot's first product token and the rules for `*` (RFC 9309 §2.2.1).
     pub(super) fn pick<'r>(self, robots: &'r RobotsTxt) -> (&'a str, Agent<'r>) {
         let specific = |token: &'a str| Some((token, robots.product(token))).filter(|(_, agent)| agent.is_specific());
         match self {
@@ -47,7 +47,7 @@ impl<'a> RobotsIdentity<'a> {
         .unwrap_or_else(|| (self.token(), robots.agent("*")))
     }
 
-    /// Returns the first token, or `*` if the client has no token.
+    /// Returns the first product token of the bot, or `*` for a client without a product token.
     pub(super) fn token(self) -> &'a str {
         match self {
             RobotsIdentity::Bot(bot) => bot.robots_agents.first().map_or("*", |token| token),

@@ -17,13 +17,14 @@ pub struct NeedsTdmrep(pub(super) Decision);
 #[derive(Clone, Copy, Debug)]
 pub enum Tdmrep<'t> {
     Found(&'t TdmRep, Sha256),
-    /// What the file says about the request, for callers that do not have the file.
+    /// What the file said about the request, according to the audit log. A replay knows this, but does not have the
+    /// file.
     Answer(TdmrepAnswer),
     /// The site has no file, or it cannot be fetched. This forbids nothing.
     None,
     /// The first fetch of the file has not ended. If the file could refuse the request, the request is refused for now.
     Pending,
-    /// robotgate did not request the file, although the file matters.
+    /// The file can matter, but the decision is made without it: for example, `explain` decides by a local robots.txt.
     NotAsked,
 }
 
@@ -122,7 +123,7 @@ impl NeedsTdmrep {
             if reservation.is_some_and(|reservation| reservation.reserved) {
                 return Ok(reservation);
             }
-            // The use is allowed only if the file allows it for every reading of the path.
+            // The file allows mining only if an entry allows it for every reading of the path.
             found = match number {
                 0 => reservation,
                 _ => found.filter(|_| reservation.is_some()),

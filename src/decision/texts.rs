@@ -38,13 +38,14 @@ pub struct DecisionTexts<'a> {
     pub id: &'a str,
     /// Whether the response asks the client for a credential.
     pub challenge: bool,
-    /// The kinds of proof that the bot accepts, if the client has to give one and did not.
+    /// The kinds of proof by which the client can show that it is the bot. `None` unless the request is refused because
+    /// the client has to prove this and did not.
     pub proofs: Option<ProofKinds>,
     /// After how many seconds the client may send the request again. `None` if the refusal is not temporary.
     pub retry_after: Option<u64>,
     /// When the client may send the request again. `None` unless the request came too early.
     pub not_before: Option<SystemTime>,
-    /// Which limit of `[pace]` refuses the request; `None` if none does.
+    /// Which limit of `[pace]` refuses the request. `None` if the reason is not `pace`.
     pub pace_cause: Option<Cause>,
     /// What the site says about the purposes of the bot.
     pub usage: Option<&'a UsageReport>,

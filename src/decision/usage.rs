@@ -20,7 +20,7 @@ pub struct UsageReport {
     pub purposes: Purposes,
     /// Everything that the site says about these purposes.
     pub said: Vec<UseStatement>,
-    /// Why the use is refused. `None` if it is not refused.
+    /// Why robotgate refuses the request because of a purpose of the bot. `None` if no purpose is a reason to refuse.
     pub refused: Option<UseRefusal>,
     /// What is known of the site's `tdmrep.json`. `None` if the decision does not depend on this file.
     pub tdmrep: Option<TdmrepState>,
@@ -41,7 +41,7 @@ words! {
         None = "none",
         /// The first fetch of the file has not ended.
         Pending = "pending",
-        /// robotgate did not request the file, although the file matters.
+        /// The file can matter, but this decision was made without it.
         NotAsked = "not-asked",
     }
 }
@@ -242,8 +242,9 @@ impl Decision {
         !forbade && report.deciding_statement().is_some()
     }
 
-    /// Returns the decision that replaces this one after the origin's response has said `said`, and the statement that
-    /// decides. `None` if the response forbids no enforced purpose, or if the bot's enforcement is not `enforce`.
+    /// Returns the refusal that replaces this decision because the statements `said` in the origin's response forbid a
+    /// purpose of the bot. Also returns the statement that forbids it. `None` if the configuration enforces none of
+    /// these statements, or if the bot's enforcement is not `enforce`.
     pub fn withdrawn(&self, said: &[UseStatement]) -> Option<(Self, UseStatement)> {
         let statement = said.iter().find(|statement| statement.refuses())?;
         if self.enforcement != Enforcement::Enforce {

@@ -94,7 +94,7 @@ impl<K: Copy + Eq + Hash, T> Queue<K, T> {
         Some(task)
     }
 
-    /// Returns whether a long task of `key` should end, so that another task can run. It should if another task of
+    /// Returns whether a long task of `key` should end, so that another task can run. Returns true if another task of
     /// `key` waits, or if a task of a key with fewer running tasks waits.
     pub(super) fn should_give_way(&self, key: K) -> bool {
         let running = self.running_of(key);

@@ -22,7 +22,7 @@ pub struct Requester {
     pub max_fetches: usize,
 }
 
-/// Whose limit a fetch counts towards.
+/// Who requests a fetch. The fetch counts towards this requester's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Name {
     /// A client of the proxy, by its IPv4 address or the `/64` of its IPv6 address.

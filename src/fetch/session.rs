@@ -32,7 +32,7 @@ pub(super) struct Session {
     /// How long the server may send nothing.
     silence: Duration,
     again: Repeat,
-    /// Whether the end of the response can be found for certain. Otherwise, the connection is not kept.
+    /// Whether it is certain where the response ends. If not, the connection is not kept for another request.
     is_plain: bool,
 }
 

@@ -207,7 +207,7 @@ impl Disk {
     }
 
     /// Returns the approximate size of the texts and records in the file, and their maximum size, both in bytes. The
-    /// size is `None` while the file is closed because of an error.
+    /// first is `None` while the file is closed because of an error.
     pub fn bytes(&self) -> (Option<u64>, u64) {
         let file = self.shared.file.read();
         let held = file.as_ref().map(|file| file.held());
@@ -234,7 +234,7 @@ impl Disk {
         matches!(tokio::time::timeout(MAX_FLUSH, flushed).await, Ok(Ok(())))
     }
 
-    /// Runs `work` on the file. Blocks.
+    /// Runs `work` on the file of robots.txt copies. Blocks the thread until `work` ends.
     ///
     /// # Errors
     /// Fails if the file cannot be read now, or with the error of `work`.
@@ -242,7 +242,7 @@ impl Disk {
         self.shared.read_file(work)
     }
 
-    /// Writes the queued changes and closes the file, at the end of the program. Blocks.
+    /// Writes the queued changes and closes the file, at the end of the program. Blocks the thread until this is done.
     pub fn close(&self) {
         self.shared.close();
         let writer = self.writer.lock().take();

@@ -267,7 +267,7 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// Queues a fetch for `origin`, or joins the queued one, for the client at the address 192.0.2.`client`.
+    /// Queues a fetch for `origin`, or joins the queued one, on behalf of the client with the address 192.0.2.`client`.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{decision::Verdict, text::micros};
 
-/// What happened at an origin while it is in memory. Many requests can add to it at the same time.
+/// Counts what has happened at an origin since it came into memory. Many threads can add to a tally at the same time.
 #[derive(Debug, Default)]
 pub struct Tally {
     counts: [AtomicU64; COUNTS],
@@ -63,8 +63,8 @@ impl Tally {
         self.counts[MICROS].fetch_add(micros(took), Ordering::Relaxed);
     }
 
-    /// Returns what was counted since the last call of this method, or `None` if nothing was. Calls must not run at the
-    /// same time.
+    /// Returns what was counted since the last call of this method, or `None` if nothing was. Two threads must not call
+    /// this method at the same time.
     pub fn take(&self) -> Option<Tallied> {
         let taken: [u64; COUNTS] = std::array::from_fn(|index| {
             let count = self.counts[index].load(Ordering::Relaxed);

@@ -16,8 +16,8 @@ impl OriginState {
     /// one series. If the profiles differ, takes only the text and the failures from `earlier`.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
-        // Times on disk are rounded down. So if this state ended up to a millisecond after `earlier`, treat both times
-        // as equal.
+        // Times on disk are rounded down. So if the last fetch of this state ended at most a millisecond after that of
+        // `earlier`, treat both as the same fetch.
         let is_as_late = self.last_fetch() <= earlier.last_fetch().map(|last| last + Duration::from_millis(1));
         if !self.is_known() || (is_as_late && self.profile == earlier.profile) {
             let last_good = earlier.last_good.clone().or_else(|| self.last_good.clone());
@@ -27,8 +27,8 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // The profiles differ, so it is unknown what the earlier response means now. Its text and the failures are
-            // still valid.
+            // The profiles differ, so it is unknown what the earlier response means now. The text of the robots.txt and
+            // the failures are still valid.
             let last_good = earlier
                 .last_good
                 .as_deref()

@@ -129,16 +129,16 @@ pub struct SourceFetch {
 #[serde(rename_all = "kebab-case")]
 pub enum Due {
     No,
-    /// Fetch soon. Until the fetch ends, the state that is known applies.
+    /// Start a fetch, but decide the request at once, by what is known of the robots.txt.
     Background,
-    /// Fetch first. The state that is known must not decide.
+    /// Fetch the robots.txt before the request is decided. What is known of it has expired, or nothing is known.
     Now,
 }
 
 // === impl Answer ===
 
 impl<'s> Answer<'s> {
-    /// Returns the copy that decides, if any.
+    /// Returns the copy whose rules decide. `None` if this answer has no rules.
     pub fn copy(self) -> Option<&'s Arc<RobotsCopy>> {
         match self {
             Answer::Rules(copy) | Answer::LastCopy(copy, _) => Some(copy),
@@ -160,7 +160,7 @@ impl<'s> Answer<'s> {
         }
     }
 
-    /// Returns the failure that the answer is based on, if any.
+    /// Returns the failed fetch that the answer is based on. `None` if the answer is not due to a failure.
     pub fn failure(self) -> Option<&'s Failure> {
         match self {
             Answer::Unreachable(failure) => failure,

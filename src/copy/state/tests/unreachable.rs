@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns the default policy with the given settings for an origin that fails.
+/// Returns the default policy, but with these settings for an origin that keeps failing.
 fn policy(deny_for: u64, then: Then, without_copy: WithoutCopy) -> Policy {
     let mut policy = denying_for(deny_for);
     policy.unreachable.then = then;

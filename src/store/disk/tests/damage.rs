@@ -85,7 +85,7 @@ async fn a_file_damaged_while_open_is_renamed() {
     let (bench, known) = filled();
     let disk = bench.open();
     fs::write(bench.path(), b"").expect("written");
-    // robotgate finds the damage at its next read or write. This stands for a read that finds it.
+    // robotgate finds the damage at its next read or write. The test pretends that a read has found it.
     let failed: Result<(), _> = disk.with_file(|_| Err(FileError::Damaged("cut".to_owned())));
     assert!(matches!(failed, Err(FileError::Damaged(_))), "{failed:?}");
     disk.learns("a.example", &rules(RULES));

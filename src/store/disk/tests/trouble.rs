@@ -26,7 +26,7 @@ fn a_file_that_another_process_has_open_is_locked() {
 fn opening_waits_for_a_lock_that_is_about_to_be_released() {
     let bench = Bench::new();
     let first = bench.open();
-    // The other thread may still be closing the file when this one opens it. Opening has to wait for that.
+    // The spawned thread may still be closing the file when the test opens it. In that case, `open` has to wait.
     let ending = std::thread::spawn(move || Bench::close(first));
     bench.open();
     ending.join().expect("it ends");
