@@ -2,7 +2,7 @@
 //! means.
 //!
 //! This is a state machine. Each fetch turns the [`OriginState`] of an origin into a new one. The state and the current
-//! time say what applies to the origin. It does no I/O and reads no clock. [`crate::store`] keeps the copies,
+//! time say what applies to the origin. This module does no I/O and reads no clock. [`crate::store`] keeps the copies,
 //! [`crate::fetch`] fetches them.
 
 mod clock;

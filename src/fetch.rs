@@ -269,8 +269,8 @@ impl Fetcher {
         if let Some(etag) = etag {
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
-                // Some servers answer with a client error if the request contains an ETag, or with a 304 that has
-                // another ETag. So repeat the request without an ETag, except after a 429 (too many requests).
+                // If a request contains an ETag, some servers answer with a client error, or with a 304 that contains a
+                // different ETag. So repeat the request without an ETag, except after a 429 (too many requests).
                 HopEnd::Received(received) if matches!(received.status, 304 | 400..=428 | 430..=499) => {}
                 end => return self.follow_redirects(end, hops).await,
             }

@@ -1,5 +1,5 @@
-//! The ways in which fetching a robots.txt fails. All of them mean that everything is disallowed (RFC 9309 §2.3.1.4).
-//! They differ in when robotgate retries, and in what the log says.
+//! The ways in which fetching a robots.txt fails. After any of them, everything is disallowed (RFC 9309 §2.3.1.4),
+//! unless an earlier response is still valid. They differ in when robotgate retries, and in what the log says.
 
 use std::time::Duration;
 

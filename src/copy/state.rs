@@ -1,8 +1,8 @@
 //! Everything that is known of one origin's robots.txt, as a state machine. Each fetch turns the state into a new one.
 //! The state and the current time say what applies to the origin, and whether to fetch again.
 //!
-//! It never reads a clock, touches a socket or waits. Times are wall-clock times, because copies outlive a restart. If
-//! the clock runs backwards, robotgate fetches again. It never allows more for that reason.
+//! This module does no I/O, reads no clock and never waits. Times are wall-clock times, because copies outlive a
+//! restart. If the clock runs backwards, robotgate fetches again. It never allows more requests for that reason.
 
 mod amend;
 mod answer;
@@ -182,8 +182,8 @@ impl OriginState {
                 since,
                 attempts,
                 tried: now,
-                // The delay is saved in whole microseconds, so round it to these here. The time of the retry is then
-                // still the same after the state was saved and loaded.
+                // A saved state has the delay in whole microseconds. Round the delay here already, so that the retry is
+                // due at the same time after the state was saved and loaded.
                 retry: Duration::from_micros(micros(delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)))),
                 last: failure,
             }),

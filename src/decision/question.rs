@@ -25,8 +25,8 @@ pub struct Question {
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub identity: Identity<'static>,
-    /// Kind of proof: `credential`, `certificate` or `network`, or `failed` if the proof is invalid. `None` without a
-    /// proof.
+    /// Kind of proof: `credential`, `certificate` or `network`, or `failed` if the proof is invalid. `None` if the
+    /// client showed no proof.
     pub proof: Option<&'static str>,
     /// The name that the configuration gives to the credential, certificate or network. Never a secret.
     pub credential: Option<Box<str>>,
@@ -55,7 +55,7 @@ pub struct Terms {
     pub https_mode: HttpsMode,
     pub unverifiable: Unverifiable,
     pub unidentified: Unidentified,
-    /// Whether the rules must allow the path also in the forms in which common servers may read it
+    /// Whether the rules must also allow every form in which common servers may read the path
     /// (`robots.strict-paths`).
     pub strict_paths: bool,
     pub policy: Policy,

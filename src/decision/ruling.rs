@@ -156,9 +156,9 @@ impl Question {
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // The budget is used up. If it was smaller than `BUDGET`, the caller decides again with `BUDGET`, so that
-            // every replay has the same result. If it was `BUDGET`, decide without the statements about uses, unless
-            // one of them could refuse the request.
+            // The budget is used up. If `budget` is smaller than `BUDGET`, return `None`, so that the caller decides
+            // again with `BUDGET`: a replay uses `BUDGET` too, and must come to the same result. If `budget` is
+            // `BUDGET`, decide without the statements about uses, unless one of them could refuse the request.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }

@@ -5,8 +5,8 @@ use std::{
     hash::Hash,
 };
 
-/// The tasks that wait for a permit, and how many tasks run. Each running task has a permit. Each waiting task has a
-/// value of type `T`, which [`Queue::start`] returns when the task may run.
+/// The tasks that wait for a permit, and how many tasks run. Each running task has a permit. For each waiting task,
+/// the queue holds a value of type `T`, which [`Queue::start`] returns when the task may run.
 ///
 /// Keys take turns. The tasks of one key start in the order in which they came. A key may start another task if the
 /// number of its running tasks is less than [`LEEWAY`] times the number of free permits. So a single busy key leaves a

@@ -87,8 +87,8 @@ impl Hop {
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
-        // A 304 says that the ETag of the request is still valid. If the request had none, or if the response has
-        // another one (RFC 9111 §4.3.4), treat the 304 like any other status.
+        // A 304 says that the ETag of the request is still valid. If the request contained no ETag, or if the 304
+        // contains a different ETag (RFC 9111 §4.3.4), treat the 304 like any other status.
         let names_other = |etag: &str| etag_of(&head).is_some_and(|other| opaque(&other) != opaque(etag));
         if status == 304 && etag.is_some_and(|etag| !names_other(etag)) {
             return Ok(HopEnd::NotModified(freshness));

@@ -27,7 +27,7 @@ use crate::{
 pub(super) struct Session {
     server: Server,
     address: SocketAddr,
-    /// Whether the connection existed before this request.
+    /// Whether the connection existed before this request, or another request opened it.
     reused: bool,
     /// How long the server may send nothing.
     silence: Duration,
@@ -39,8 +39,8 @@ pub(super) struct Session {
 // === impl Session ===
 
 impl Session {
-    /// Reuses a connection, or opens one to the first of the checked `addresses` that accepts it. `upstream` gets the
-    /// last address that was tried.
+    /// Uses an existing HTTP/2 connection to the origin, unless `wanted` excludes that. Otherwise, opens a connection
+    /// to the first of the checked `addresses` that accepts one. `upstream` gets the last address that was tried.
     ///
     /// # Errors
     /// Fails if no connection can be made.
@@ -61,8 +61,8 @@ impl Session {
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         let idle = match reused {
-            // An existing connection can be dead without having been closed. Give up early, so that there is time to
-            // open a new connection.
+            // An existing connection can be broken although it was never closed. Give up early, so that there is time
+            // to open a new connection.
             true => idle.min(REUSED_SILENCE),
             false => idle,
         };

@@ -1,4 +1,4 @@
-//! The counts of origins that have left the cache, until [`Store::take_tallies`](super::Store::take_tallies) reads them.
+//! The counts of origins that have left the cache. [`Store::take_tallies`](super::Store::take_tallies) reads them.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::origin::Origin;
 
-/// The tallies of the origins that have left the cache. Keeps at most [`MAX_DEPARTED`]; more are lost.
+/// The tallies of the origins that have left the cache. Keeps at most [`MAX_DEPARTED`] tallies, and drops all others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Departed(pub(super) Arc<Mutex<Tallies>>);
 
@@ -20,8 +20,8 @@ type Tallies = Vec<(Origin, Arc<Tally>)>;
 // === impl Departed ===
 
 impl Departed {
-    /// Keeps the tally of an origin that leaves the cache, if it has counts that were not taken, or if a request can
-    /// still add some.
+    /// Keeps the tally of an origin that leaves the cache, if it has counts that nobody has taken, or if a request can
+    /// still add counts.
     pub(super) fn add(&self, origin: Origin, cached: &Arc<CachedOrigin>) {
         let tally = &cached.tally;
         let is_in_use = Arc::strong_count(tally) > 1 || Arc::strong_count(cached) > 1;
@@ -51,7 +51,7 @@ impl Departed {
 }
 
 impl Lifecycle<Origin, Held> for Departed {
-    /// Up to two evicted origins, which the cache drops after it has released its locks.
+    /// Up to two evicted origins. The cache drops this value, and with it the origins, after it has released its locks.
     type RequestState = [Option<Held>; 2];
 
     fn on_evict(&self, state: &mut Self::RequestState, origin: Origin, held: Held) {

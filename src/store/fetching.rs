@@ -264,8 +264,8 @@ impl Store {
 
     /// Asks the fleet's server for the document, before a fetch. If another robotgate has fetched the document, updates
     /// the cached origin and returns `Break`. Otherwise, returns `Continue`, and this robotgate has to fetch the
-    /// document. While it has the returned lease, no other robotgate fetches the document. Without a lease, it fetches
-    /// without the fleet.
+    /// document. While it holds the returned lease, no other robotgate of the fleet fetches the document. If it gets no
+    /// lease, it fetches the document without the fleet, and does not share the result.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,

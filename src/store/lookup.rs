@@ -42,7 +42,7 @@ impl Store {
         };
         if !cached.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // Wait for the disk only briefly. If it hangs, there is then still time to fetch from the site.
+            // Wait for the disk only briefly. If the disk hangs, there is still time to fetch from the site.
             let patience = wait.min(MAX_DISK_WAIT);
             let _ = tokio::time::timeout(patience, self.recall(&cached, query)).await;
             waited = started.elapsed();

@@ -26,8 +26,8 @@ pub struct Tallied {
     pub verdicts: [[u64; 2]; VERDICTS],
     /// Forwarded requests that the origin answered with a 5xx or not at all.
     pub failed: u64,
-    /// Forwarded requests that the origin answered with any other status, and the sum of their times to the first byte
-    /// in microseconds (`micros`).
+    /// Forwarded requests that the origin answered with any status but a 5xx. `micros` is the sum of the times that
+    /// these answers took to the first byte, in microseconds.
     pub answered: u64,
     pub micros: u64,
 }

@@ -11,9 +11,10 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Merges this state with an `earlier` one, for example from the disk, which was not known when this one was
-    /// created. The newer response stays. If both states have failures and this one has no response, the failures form
-    /// one series. If the profiles differ, takes only the text and the failures from `earlier`.
+    /// Merges this state with an `earlier` state that was not known when this one was created: for example, because it
+    /// had not been read from disk yet. Keeps the newer response. If both states have failures and this one has no
+    /// response, the failures form one series. If the profiles differ, takes from `earlier` only the text of the
+    /// robots.txt, which is parsed again, and the failures.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down. So if the last fetch of this state ended at most a millisecond after that of

@@ -83,8 +83,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // Estimate how many bytes the file loses with this origin. A text that several origins share is removed
-            // only with the last of them. So count an equal part of its bytes for each of these origins.
+            // Estimate how much smaller the file gets without this origin, in bytes. A text that several origins share
+            // stays until the last of them is removed. So count an equal part of its bytes for each of these origins.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),
@@ -225,8 +225,8 @@ impl CopyFile {
     }
 
     /// Calls `each` with every origin whose robots.txt is stored, sorted by name, from the origin `start` on. Stops
-    /// when `each` returns `false`. With `start`, a caller can read the file in several short transactions. A long one
-    /// would make the file grow: it might still read old pages, so redb could not reuse their space.
+    /// when `each` returns `false`. With `start`, a caller can read the file in several short transactions. A long
+    /// transaction would make the file grow, because redb keeps every page that the transaction may still read.
     ///
     /// # Errors
     /// Fails if the file cannot be read.

@@ -1,5 +1,5 @@
 //! The tables of the file on disk, and how a change updates them. Each robots.txt text is stored once, with the number
-//! of origins that use it, and is removed with the last of them. A record whose checksum is wrong counts as missing.
+//! of origins that use it, until no origin uses it any longer. A record whose checksum is wrong counts as missing.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};

@@ -158,8 +158,8 @@ impl SharedDisk {
     }
 
     /// Waits until the pause after an error is over and there is something to do: changes to write, a file to reopen,
-    /// or a scan for old origins. If there are changes, waits a little longer for more of them, except if somebody
-    /// waits for the write. Returns whether the queue is closed.
+    /// or a scan for origins that no bot has requested for a long time. If there are changes, waits a little longer for
+    /// more of them, unless a caller of `flush` waits until they are written. Returns whether the queue is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.queue.lock();
         while !queue.closed {
@@ -275,7 +275,7 @@ impl Collecting {
 /// How long to wait after the first change for more changes, to write them together. One sync to the disk takes as long
 /// for hundreds of changes as for one.
 const GATHER: Duration = Duration::from_millis(20);
-/// The pause between two scans for old origins.
+/// The pause between two scans for origins that no bot has requested for a long time.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
 /// The pause between two parts of one scan.
 const COLLECT_ON: Duration = Duration::from_secs(1);

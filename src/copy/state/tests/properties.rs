@@ -160,8 +160,8 @@ fn last_answer(outcomes: &[Outcome]) -> Option<(u64, OriginAnswer)> {
     answers.find_map(|outcome| Some((outcome.second, outcome.answer?)))
 }
 
-/// Returns whether `answer` has not expired at `now`. `now` can be a minute before the answer, because clocks are set
-/// back a little.
+/// Returns whether `answer` is valid at `now`. If `now` is up to a minute before the answer, it is valid too: the clock
+/// was set back a little.
 fn holds(answer: (u64, OriginAnswer), now: u64) -> bool {
     (answer.0.saturating_sub(MINUTE)..answer.0 + answer.1.life).contains(&now)
 }
