@@ -142,8 +142,8 @@ pub enum MintError {
     Sign(rustls::Error),
 
     #[error(
-        "a TLS server cannot use the new certificate: {0}; please report this and attach the authority's \
-         certificate, but never its key"
+        "robotgate cannot use the certificate that it has just issued for this host: {0}; please report this and \
+         attach the authority's certificate, but never its key"
     )]
     Server(rustls::Error),
 

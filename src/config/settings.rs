@@ -28,7 +28,8 @@ pub enum How {
     /// The value before and after. It is "default" if the key is not set, and "none" if the whole entry, such as a bot,
     /// does not exist.
     Value { before: String, after: String },
-    /// A secret, or the content of another file, has changed. robotgate shows only that it has changed.
+    /// A secret has changed, or the content of a file that the configuration names, such as a certificate. robotgate
+    /// does not show the content. The text says what is different, such as `another certificate`.
     Unseen(&'static str),
 }
 

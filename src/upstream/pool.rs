@@ -32,7 +32,8 @@ pub struct Shards<V> {
     hasher: RandomState,
 }
 
-/// Idle connections. The most recent one is used first. No lock is held while a connection is closed.
+/// Idle connections. Of the connections with the same key, the one that was put into the pool last is taken first. No
+/// lock is held while a connection is closed.
 #[derive(Debug)]
 pub struct Pool<T> {
     kept: Shards<Vec<Idle<T>>>,

@@ -192,7 +192,7 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
             context.connection.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
                 Ok(certificate) => certificate.map(|certificate| Arc::new(VerifiedCertificate { certificate, roots })),
                 Err(error) => {
-                    return ratelimited!(info, client = %context.connection.client_for_log(), %error, "a connection was closed");
+                    return ratelimited!(info, client = %context.connection.client_for_log(), %error, "robotgate closed a client's connection, because it cannot read the client's certificate");
                 }
             };
             connection::serve(Box::new(tls), &context).await;

@@ -36,8 +36,9 @@ impl Relay<'_> {
         rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
         exchange.note_response(&head);
         let status = head.status;
-        // Check the fields as the origin sent them, before robotgate removes those that `Connection` names. Do not
-        // check an informational response (1xx): it has no content whose use it could forbid.
+        // Check here whether the response forbids the use of its content, because robotgate later removes the fields
+        // that `Connection` names. An informational response (1xx) has no content. A 101 is checked, because it is the
+        // final response.
         if (!status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS)
             && let Some(withdrawal) = exchange.note_usage(&head)
         {

@@ -86,7 +86,8 @@ impl SharedDisk {
             ratelimited!(
                 warn,
                 path = %self.path.display(),
-                "cannot read the saved robots.txt files: {error}. robotgate opens the file again"
+                "cannot read the cache file, which contains the saved robots.txt files: {error}. robotgate will close \
+                 this file and open it again"
             );
         }
         read
