@@ -236,8 +236,8 @@ mod tests {
             ("playwright", r#"username: "acme", password: "open+sesame""#),
             ("puppeteer", r#"{ username: "acme", password: "open+sesame" }"#),
             ("crawlee", r#"["http://acme:open%2Bsesame@gate:3128"]"#),
-            ("chromium", "Browsers take no secret with the address"),
-            ("selenium", "Browsers take no secret with the address"),
+            ("chromium", "Browsers ignore a secret in the proxy's address"),
+            ("selenium", "Browsers ignore a secret in the proxy's address"),
         ] {
             let client = find(client).unwrap_or_else(|| panic!("{client}"));
             let text = client.settings(&settings) + &client.credential(&settings);

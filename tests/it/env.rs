@@ -363,7 +363,7 @@ async fn clients_that_ignore_a_secret_in_the_url_get_it_separately() {
             "puppeteer",
             r#"page.authenticate({ username: "acme", password: "open-sesame" })"#,
         ),
-        ("selenium", "Browsers take no secret with the address"),
+        ("selenium", "Browsers ignore a secret in the proxy's address"),
     ] {
         let output = CliOutput::of(&["env", client, "--proxy", proxy], "").await;
         assert!(output.out.contains(expected), "{client}: {}", output.out);
