@@ -106,7 +106,7 @@ impl<'a> Agent<'a> {
     /// let mut budget = 20;
     /// assert_eq!(agent.decide_within(path, &mut budget), Some(agent.decide(path)));
     /// assert_eq!(budget, 4);
-    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, including lines with a syntax error.
+    /// assert_eq!(agent.decide_within(path, &mut budget), None);
     /// ```
     #[must_use]
     pub fn decide_within(&self, path: &[u8], budget: &mut usize) -> Option<Match> {
