@@ -2,7 +2,7 @@
 //!
 //! # Guarantees
 //!
-//! - When [`AuditLog::write`] or [`Enqueued::wait_until_written`] returns `Ok`, the operating system has the line:
+//! - When [`Enqueued::wait_until_written`] returns `Ok`, the operating system has the line:
 //!   write(2) has returned for its last byte. The line survives any end of this process, including `kill -9`. It is
 //!   not synced to the disk: a machine that loses power can lose the last seconds.
 //! - Lines are in the log whole and in the order in which they were submitted.
