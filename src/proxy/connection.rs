@@ -68,7 +68,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let client = match Client::http1(wire.clone(), head, left).await {
             Ok(client) => client,
             Err(error) => {
-                head::log_malformed(context.connection.client_for_log(), &error);
+                head::log_malformed(&context.connection, &error);
                 context.live.metrics.malformed();
                 return answer_and_close(wire, &Problem::Request, &context.live).await;
             }
@@ -105,7 +105,7 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
             "a client sent something malformed through a CONNECT, and robotgate refused it; to let a protocol other \
              than HTTP pass, add the host to [[https.tunnel]]"
         ),
-        _ => head::log_malformed(context.connection.client_for_log(), error),
+        _ => head::log_malformed(&context.connection, error),
     }
     answer_and_close(wire, &Problem::Head(error), &context.live).await;
 }

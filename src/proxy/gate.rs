@@ -127,14 +127,14 @@ async fn admit(
             Some(limit) => connection.guard.count_exceeded(limit, address),
             None => {
                 generation.meter.metrics.malformed();
-                head::log_malformed(connection.client_for_log(), &error);
+                head::log_malformed(connection, &error);
             }
         }
         return Err(exchange.problem(&Problem::Head(&error), &head.headers).into());
     }
     let mut target = target_of(head, outer_connect).map_err(|error| {
         generation.meter.metrics.malformed();
-        head::log_malformed(connection.client_for_log(), &error);
+        head::log_malformed(connection, &error);
         exchange.problem(&Problem::Target(&error), &head.headers)
     })?;
     target.names_user = client.names_user();

@@ -7,7 +7,7 @@ mod error;
 mod framing;
 mod hops;
 
-use std::{fmt, net::SocketAddr, time::Duration};
+use std::{fmt, time::Duration};
 
 use bytes::BytesMut;
 use http::Method;
@@ -20,7 +20,7 @@ use self::{
     framing::{check_framing, check_framing_fields},
     hops::{check_connection, check_upgrade},
 };
-use super::{handshake::TLS_HANDSHAKE, timer::Timer};
+use super::{client_connection::ClientConnection, handshake::TLS_HANDSHAKE, timer::Timer};
 use crate::{config::HeadLimits, origin::HostPort, ratelimited::ratelimited, wire::Wire};
 
 /// A checked head, and the bytes that were read after it.
@@ -64,9 +64,9 @@ struct ScannedHead {
     names_user: bool,
 }
 
-/// Logs a request that is refused as malformed.
-pub(super) fn log_malformed(client: SocketAddr, error: &dyn fmt::Display) {
-    ratelimited!(info, %client, %error, "a request was refused as malformed");
+/// Logs a request that is refused as malformed. The address of the client is masked if the configuration says so.
+pub(super) fn log_malformed(connection: &ClientConnection, error: &dyn fmt::Display) {
+    ratelimited!(info, client = %connection.client_for_log(), %error, "a request was refused as malformed");
 }
 
 // === impl Head ===

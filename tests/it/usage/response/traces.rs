@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{Read as _, Write as _},
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -56,12 +57,7 @@ async fn without_a_line_in_the_log_the_bot_gets_neither_the_response_nor_the_ref
         }
     });
     let origin = origin.spawn().await;
-    let gate = Gate::with(&format!(
-        "[audit]\npath = {:?}\n{}",
-        pipe.display().to_string(),
-        config("enforce")
-    ))
-    .await;
+    let gate = gate_that_logs_to(&pipe).await;
 
     let response = gate.get(&origin.url("/x")).user_agent("Trainer").await;
 
@@ -93,12 +89,7 @@ async fn a_withdrawn_response_is_counted_as_refused_while_the_log_is_stalled() {
         }
     });
     let origin = origin.spawn().await;
-    let gate = Gate::with(&format!(
-        "[audit]\npath = {:?}\n{}",
-        pipe.display().to_string(),
-        config("enforce")
-    ))
-    .await;
+    let gate = gate_that_logs_to(&pipe).await;
     let url = origin.url("/x");
     let request = tokio::spawn(gate.get(&url).user_agent("Trainer").into_future());
 
@@ -191,4 +182,10 @@ async fn the_url_of_a_withdrawn_response_is_redacted() {
 
     let records = records(&gate, &origin.url("/x?token=redacted")).await;
     assert_eq!(records[1]["url"], origin.url("/x?token=redacted"));
+}
+
+/// Starts a gate whose audit log goes to a pipe.
+async fn gate_that_logs_to(pipe: &Path) -> Gate {
+    let path = pipe.display().to_string();
+    Gate::with(&format!("[audit]\npath = {path:?}\n{}", config("enforce"))).await
 }
