@@ -18,7 +18,7 @@ mod view;
 
 pub use self::{
     client::{AdminError, Copies},
-    probe::{Answer, Endpoint, Probe, ProbeError, from_here},
+    probe::{Endpoint, Probe, ProbeAnswer, ProbeError, from_here},
     row::{Detail, Forgot, LastCopy, Row},
     socket::Serving,
     stats::{Count, Running, Stats},

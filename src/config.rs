@@ -59,10 +59,10 @@ pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
 pub use fleet::Fleet;
 pub use https::{Https, TunnelException};
-pub use proxy::{HeadLimits, Limits, Proxy, Tls};
+pub use proxy::{ClientLimits, HeadLimits, Proxy, Tls};
 pub use robots::Robots;
 pub use sections::{Audit, Cache, Refusals};
-pub use settings::{Change, How, Settings};
+pub use settings::{How, KeyChange, Settings};
 pub use sources::{BadSetting, FILE_VARIABLE, SET_PREFIX, Setting, Sources};
 pub use watch::{WatchError, Watcher};
 

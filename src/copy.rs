@@ -23,7 +23,7 @@ pub use self::{
     failure::{Failure, FetchError, NetworkError},
     freshness::Freshness,
     lookup::{CacheStatus, Lookup},
-    meaning::{Fetched, Meaning, Received},
+    meaning::{Fetched, Meaning, OriginResponse},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},
     state::{Answer, AnswerKind, Due, LastAnswer, OriginState, Saved, SavedCopy, Severity, SourceFetch},

@@ -38,7 +38,7 @@ use crate::{
     bot::{Enforcement, Identity},
     copy::{Answer, Lookup, RobotsCopy, SourceFetch},
     origin::{HostPattern, Reading, Scheme, Target},
-    pace::{Cause, CrawlDelay, CrawlDelayTooLong, Limits},
+    pace::{Cause, CrawlDelay, CrawlDelayTooLong, PaceLimits},
     robots::{Agent, Choice, Rule, RuleId},
     text::words,
 };
@@ -143,7 +143,7 @@ impl Decision {
     ///
     /// # Errors
     /// Fails if the site's `Crawl-delay` is longer than the configuration accepts.
-    pub fn limits(&self) -> Result<Option<Limits>, CrawlDelayTooLong> {
+    pub fn limits(&self) -> Result<Option<PaceLimits>, CrawlDelayTooLong> {
         let Some(policy) = &self.question.terms.pace else {
             return Ok(None);
         };

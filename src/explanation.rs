@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A decision, and everything that explains it.
-pub(crate) struct Report<'a> {
+pub(crate) struct ExplainedDecision<'a> {
     pub(crate) decision: &'a Decision,
     /// The User-Agent and the URL, as they were given.
     pub(crate) user_agent: &'a str,
@@ -54,7 +54,7 @@ pub(crate) struct AudienceStatement<'a> {
 
 // === impl Report ===
 
-impl<'a> Report<'a> {
+impl<'a> ExplainedDecision<'a> {
     /// Creates the report on `decision`. `user_agent` and `url` are shown as they were given. `body` is the text of the
     /// robots.txt. It is `None` if no robots.txt was read, or if the site has none.
     pub(crate) fn new(

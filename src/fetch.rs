@@ -271,7 +271,7 @@ impl Fetcher {
             match end.map_err(Failure::of_origin)? {
                 // If a request contains an ETag, some servers answer with a client error, or with a 304 that contains a
                 // different ETag. So repeat the request without an ETag, except after a 429 (too many requests).
-                HopEnd::Received(received) if matches!(received.status, 304 | 400..=428 | 430..=499) => {}
+                HopEnd::Response(received) if matches!(received.status, 304 | 400..=428 | 430..=499) => {}
                 end => return self.follow_redirects(end, hops).await,
             }
         }
@@ -285,13 +285,13 @@ impl Fetcher {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };
             end = to.ask(self, None, note(hops, &to)).await?;
-            if let HopEnd::Received(received) = &mut end {
+            if let HopEnd::Response(received) = &mut end {
                 received.etag = None;
                 received.redirected = true;
             }
         }
         Ok(match end {
-            HopEnd::Received(received) => Fetched::Received(received),
+            HopEnd::Response(received) => Fetched::Response(received),
             HopEnd::NotModified(freshness) => Fetched::NotModified { freshness },
             HopEnd::Redirect { status, .. } => Fetched::TooManyRedirects { status },
         })

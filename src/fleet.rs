@@ -30,23 +30,23 @@ use ring::hmac;
 use tokio::sync::{Notify, mpsc};
 
 use self::{
-    client::Client,
+    client::FleetClient,
     message::{Channel, FETCHED, INBOX, Message, deliver},
 };
 pub(crate) use self::{
     lease::{CopyOrLease, Lease},
-    pace::Reservation,
+    pace::SlotReservation,
 };
 pub use self::{
     message::{Notice, Paused},
-    settings::{Address, AddressError, OnLoss, Secret, Settings},
-    value::Rejection,
+    settings::{Address, AddressError, FleetSettings, OnLoss, Secret},
+    value::CopyRejection,
 };
 use crate::{copy::Sha256, robots::Profile};
 
 /// This robotgate as a member of a fleet.
 pub struct Fleet {
-    client: Arc<Client>,
+    client: Arc<FleetClient>,
     listeners: Arc<Listeners>,
     /// The name of this robotgate, which is random and new each time it joins.
     name: String,
@@ -58,19 +58,19 @@ pub struct Fleet {
     channel: Channel,
     /// How long to wait at most while another robotgate fetches a robots.txt.
     longest_wait: Duration,
-    counts: Arc<Counts>,
+    counts: Arc<FleetCounts>,
 }
 
 /// Counters since the program's start, which go on after a reload.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct FleetCounts {
     /// Number of calls to the fleet's server (`calls`), and how many of them failed (`errors`).
     pub calls: AtomicU64,
     pub errors: AtomicU64,
     /// Number of robots.txt copies that this robotgate used and other robotgates had fetched.
     pub copies_used: AtomicU64,
-    /// Number of robots.txt copies from the fleet's server that this robotgate ignored, for each [`Rejection`].
-    pub rejected: [AtomicU64; Rejection::ALL.len()],
+    /// Number of robots.txt copies from the fleet's server that this robotgate ignored, for each [`CopyRejection`].
+    pub rejected: [AtomicU64; CopyRejection::ALL.len()],
 }
 
 /// Why this robotgate cannot join a fleet.
@@ -113,9 +113,9 @@ impl Fleet {
     /// # Errors
     /// Fails if the settings are invalid. Does not check whether the fleet's server answers.
     pub fn join(
-        settings: &Settings,
+        settings: &FleetSettings,
         fetched_as: FetchedAs<'_>,
-        counts: Arc<Counts>,
+        counts: Arc<FleetCounts>,
         on_notice: impl Fn(Notice) + Send + Sync + 'static,
     ) -> Result<Self, FleetError> {
         let name = uuid::Uuid::now_v7().simple().to_string();
@@ -135,7 +135,7 @@ impl Fleet {
         } = fetched_as;
         let digest = Sha256::of(&[profile.as_str().as_bytes(), b"\0", user_agent.as_bytes()].concat());
         let server = settings.server()?;
-        let client = Client::start(
+        let client = FleetClient::start(
             server,
             &settings.prefix,
             &channel.name,

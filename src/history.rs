@@ -21,8 +21,8 @@ use parking_lot::Mutex;
 
 pub use self::{
     counts::{ByVerdict, Refusal, SiteCounts},
-    question::{By, Question},
-    report::{BotRow, RefusalRow, Report, Series, SiteRow},
+    question::{By, HistoryQuestion},
+    report::{BotRow, HistoryReport, RefusalRow, Series, SiteRow},
     saved::Unreadable,
 };
 use self::{
@@ -79,7 +79,7 @@ impl History {
     }
 
     /// Returns the answer to `question` at the time `now`.
-    pub fn report(&self, now: SystemTime, question: &Question<'_>) -> Report {
+    pub fn report(&self, now: SystemTime, question: &HistoryQuestion<'_>) -> HistoryReport {
         let span = Span::of(question, seconds(now));
         // Under the lock, this copies only the pointers to the spans that have ended, and the counts of the current
         // ones.

@@ -25,7 +25,7 @@ use std::{
 use self::{
     bots::Decisions,
     histogram::Histogram,
-    label::{Counts, Gauges, Label as _},
+    label::{Gauges, Label as _, LabelCounts},
     sharded::ShardedCounters,
 };
 pub use self::{
@@ -57,15 +57,15 @@ pub struct Metrics {
     /// Decisions about requests that name no bot.
     unidentified: Arc<Decisions>,
     /// For each method, the number of requests with each outcome.
-    requests: [Counts<Outcome>; Method::COUNT],
-    responses: Counts<Class>,
+    requests: [LabelCounts<Outcome>; Method::COUNT],
+    responses: LabelCounts<Class>,
     /// Responses that a bot did not get because the site forbids the use: for each vocabulary, their number for each
     /// purpose.
-    withdrawn: [Counts<Purpose>; Vocabulary::COUNT],
+    withdrawn: [LabelCounts<Purpose>; Vocabulary::COUNT],
     /// Decisions in which the site forbids a purpose of the bot: for each vocabulary, their number for each purpose.
     /// The first list is for vocabularies that the configuration only reports, the second for those that it enforces.
-    forbidden: [[Counts<Purpose>; Vocabulary::COUNT]; 2],
-    errors: Counts<ProxyError>,
+    forbidden: [[LabelCounts<Purpose>; Vocabulary::COUNT]; 2],
+    errors: LabelCounts<ProxyError>,
     malformed: AtomicU64,
     /// Bytes of content that clients sent and received.
     bytes: ShardedCounters,
@@ -74,20 +74,20 @@ pub struct Metrics {
     pace_wait: Histogram,
     exchange: Histogram,
     audit_wait: Histogram,
-    fetches: Counts<FetchResult>,
-    tdmrep_fetches: Counts<FetchResult>,
+    fetches: LabelCounts<FetchResult>,
+    tdmrep_fetches: LabelCounts<FetchResult>,
     fetch: Histogram,
-    robots_changes: Counts<ChangeEffect>,
+    robots_changes: LabelCounts<ChangeEffect>,
     connections: Gauges<Listener>,
-    connections_accepted: Counts<Listener>,
+    connections_accepted: LabelCounts<Listener>,
     tunnels: Gauges<Tunnel>,
-    tunnels_opened: Counts<Tunnel>,
-    distrust: Counts<RejectionKind>,
+    tunnels_opened: LabelCounts<Tunnel>,
+    distrust: LabelCounts<RejectionKind>,
     /// Counters of the lines and bytes in the audit log.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
     /// Counters of the calls to the fleet's server, and of the robots.txt copies from it.
-    pub fleet: Arc<fleet::Counts>,
+    pub fleet: Arc<fleet::FleetCounts>,
     /// Number of leaf certificates that were issued, over all authorities.
     pub leaves_minted: Arc<AtomicU64>,
 }
@@ -127,11 +127,11 @@ impl Default for Metrics {
             bots: Mutex::default(),
             other: Arc::default(),
             unidentified: Arc::default(),
-            requests: std::array::from_fn(|_| Counts::default()),
-            responses: Counts::default(),
-            withdrawn: std::array::from_fn(|_| Counts::default()),
-            forbidden: std::array::from_fn(|_| std::array::from_fn(|_| Counts::default())),
-            errors: Counts::default(),
+            requests: std::array::from_fn(|_| LabelCounts::default()),
+            responses: LabelCounts::default(),
+            withdrawn: std::array::from_fn(|_| LabelCounts::default()),
+            forbidden: std::array::from_fn(|_| std::array::from_fn(|_| LabelCounts::default())),
+            errors: LabelCounts::default(),
             malformed: AtomicU64::default(),
             bytes: ShardedCounters::new(2),
             decision: Histogram::new(&histogram::OF_WORK),
@@ -139,15 +139,15 @@ impl Default for Metrics {
             pace_wait: Histogram::new(&histogram::OF_NETWORK),
             exchange: Histogram::new(&histogram::OF_NETWORK),
             audit_wait: Histogram::new(&histogram::OF_DISK),
-            fetches: Counts::default(),
-            tdmrep_fetches: Counts::default(),
+            fetches: LabelCounts::default(),
+            tdmrep_fetches: LabelCounts::default(),
             fetch: Histogram::new(&histogram::OF_NETWORK),
-            robots_changes: Counts::default(),
+            robots_changes: LabelCounts::default(),
             connections: Gauges::default(),
-            connections_accepted: Counts::default(),
+            connections_accepted: LabelCounts::default(),
             tunnels: Gauges::default(),
-            tunnels_opened: Counts::default(),
-            distrust: Counts::default(),
+            tunnels_opened: LabelCounts::default(),
+            distrust: LabelCounts::default(),
             audit: Arc::default(),
             reloads: Reloads::default(),
             fleet: Arc::default(),
@@ -318,7 +318,7 @@ impl Metrics {
 
     /// Returns the number of completed requests.
     pub fn requests(&self) -> u64 {
-        self.requests.iter().map(Counts::total).sum()
+        self.requests.iter().map(LabelCounts::total).sum()
     }
 
     /// Returns the number of requests that robotgate itself ended early, for example because it was stopped.

@@ -13,7 +13,7 @@ mod queue;
 pub(crate) use self::backoff::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, QUIET};
 pub use self::{
     limiter::{Limiter, Step},
-    policy::{BeyondMax, CrawlDelay, CrawlDelayTooLong, Limits, MAX_GAP, MAX_WAIT, Policy},
+    policy::{BeyondMax, CrawlDelay, CrawlDelayTooLong, MAX_GAP, MAX_WAIT, PaceLimits, Policy},
 };
 use crate::text::words;
 

@@ -28,7 +28,7 @@ pub(crate) use self::{
 };
 use crate::{
     origin::Origin,
-    pace::{Later, Limits, MAX_GAP, Policy},
+    pace::{Later, MAX_GAP, PaceLimits, Policy},
 };
 
 /// One pace limiter for each origin.
@@ -92,7 +92,7 @@ impl Pacer {
     ///
     /// # Errors
     /// Fails if the request would have to wait too long, or too many requests wait.
-    pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
+    pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: PaceLimits) -> Result<Turn, TooEarly> {
         let pacer = self.pacer(origin);
         if self.is_lifted() {
             return Ok(pacer.begin());
@@ -101,7 +101,7 @@ impl Pacer {
     }
 
     /// Returns when a request of `bot` could be sent, or `None` if it could be sent now. Reserves nothing.
-    pub(crate) fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
+    pub(crate) fn not_before(&self, origin: &Origin, bot: &str, limits: &PaceLimits) -> Option<Later> {
         let pacer = self.shard(origin).pacers.get(origin)?.clone();
         pacer.state.lock().limiter.not_before(now(), &bot.into(), limits)
     }
@@ -213,7 +213,7 @@ impl Shard {
 impl SharedPacer {
     /// Waits until a request of `bot` may be sent, like [`Pacer::turn`]. In a fleet, also waits for a slot from the
     /// fleet's server.
-    pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
+    pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: PaceLimits) -> Result<Turn, TooEarly> {
         match &self.fleet {
             Some(fleet) => fleet.turn(&self.local, origin, bot, limits).await,
             None => self.local.turn(origin, bot, limits).await,
@@ -222,7 +222,7 @@ impl SharedPacer {
 
     /// Returns when a request of `bot` could be sent, like [`Pacer::not_before`]. In a fleet, also asks the fleet's
     /// server.
-    pub(crate) async fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
+    pub(crate) async fn not_before(&self, origin: &Origin, bot: &str, limits: &PaceLimits) -> Option<Later> {
         match &self.fleet {
             Some(fleet) => fleet.not_before(&self.local, origin, bot, limits).await,
             None => self.local.not_before(origin, bot, limits),

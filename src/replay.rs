@@ -21,8 +21,8 @@ pub use self::{
     cases::Cases,
     line::{LoggedDecision, LoggedUsage},
     recheck::AnsweredSite,
-    summary::{Example, Group, LogPosition, Outline, Report, Summary},
-    what_if::{Change, Effect, Finding, Unknown, what_if},
+    summary::{Example, Group, LogPosition, Outline, Summary, SummaryOutput},
+    what_if::{Effect, Finding, Scenario, Unknown, what_if},
 };
 use self::{
     compare::{compare, contradictions},
@@ -36,7 +36,7 @@ use crate::{
 
 /// The result of deciding a logged request again.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReplayOutcome {
     Same,
     /// The new decision differs from the logged one, in these fields.
     Different(Vec<Difference>),
@@ -115,7 +115,7 @@ impl Missing {
 }
 
 /// Decides the request of a log line again, and compares the result with the line.
-pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Outcome {
+pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> ReplayOutcome {
     let mut differences = contradictions(logged, config);
     let is_pace = logged.is(Reason::Pace);
     let decided = match is_as_logged(logged) {
@@ -132,10 +132,10 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
         differences.extend(compare(logged, decision));
     }
     match decided {
-        _ if !differences.is_empty() => Outcome::Different(differences),
-        Ok(Some(_)) => Outcome::Same,
-        Ok(None) => Outcome::AsLogged,
-        Err(missing) => Outcome::NotReplayable(missing),
+        _ if !differences.is_empty() => ReplayOutcome::Different(differences),
+        Ok(Some(_)) => ReplayOutcome::Same,
+        Ok(None) => ReplayOutcome::AsLogged,
+        Err(missing) => ReplayOutcome::NotReplayable(missing),
     }
 }
 

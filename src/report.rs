@@ -22,8 +22,8 @@ pub use self::{csv::to_csv, document::Document, html::to_html, line::time_of, ma
 use self::{
     events::Events,
     forwarded::Forwarded,
-    line::{Line, Record},
-    sites::{Changes, Outages},
+    line::{LogLine, Record},
+    sites::{Outages, SiteChanges},
     timeline::Timeline,
     top::Top,
     waits::Waits,
@@ -52,7 +52,7 @@ pub struct Period {
 
 /// Numbers of requests by their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct OutcomeCounts {
     pub(crate) requests: u64,
     /// Number of requests that robotgate did not forward.
     pub(crate) refused: u64,
@@ -71,7 +71,7 @@ pub struct Report {
     log: usize,
     /// The times of the first and the last decision.
     decided: Option<(SystemTime, SystemTime)>,
-    total: Counts,
+    total: OutcomeCounts,
     bots: Top,
     sites: Top,
     reasons: Top,
@@ -88,7 +88,7 @@ pub struct Report {
     fetches: u64,
     failed_fetches: u64,
     outages: Outages,
-    changes: Changes,
+    changes: SiteChanges,
     waits: Waits,
     events: Events,
     timeline: Timeline,
@@ -116,7 +116,7 @@ impl Period {
 
 // === impl Counts ===
 
-impl Counts {
+impl OutcomeCounts {
     pub(crate) fn add(&mut self, other: Self) {
         self.requests += other.requests;
         self.refused += other.refused;
@@ -172,15 +172,15 @@ impl Report {
     /// Adds the next lines of a log. They are parsed on all cores, so pass some thousand lines at a time.
     pub fn add(&mut self, lines: &[&[u8]]) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let parsed = in_parallel(cores, lines, |line| Line::parse(line));
+        let parsed = in_parallel(cores, lines, |line| LogLine::parse(line));
         self.lines.read += lines.len() as u64;
         for line in &parsed {
             match line {
-                Line::Record(record) if self.period.contains(record.time.0) => self.add_record(record),
-                Line::Record(_) => self.lines.outside += 1,
-                Line::Unreadable => self.lines.unreadable += 1,
-                Line::Empty => self.lines.empty += 1,
-                Line::Other => {}
+                LogLine::Record(record) if self.period.contains(record.time.0) => self.add_record(record),
+                LogLine::Record(_) => self.lines.outside += 1,
+                LogLine::Unreadable => self.lines.unreadable += 1,
+                LogLine::Empty => self.lines.empty += 1,
+                LogLine::Other => {}
             }
         }
         self.waits.find_requests(&parsed);
@@ -196,7 +196,7 @@ impl Report {
                 self.bytes.0 = self.bytes.0.saturating_add(record.bytes_in.unwrap_or_default());
                 self.bytes.1 = self.bytes.1.saturating_add(record.bytes_out.unwrap_or_default());
                 if let Some(error) = &record.error {
-                    self.errors.add([error.as_str(), ""], Counts::one());
+                    self.errors.add([error.as_str(), ""], OutcomeCounts::one());
                 }
                 self.waits.add(record);
             }
@@ -219,7 +219,7 @@ impl Report {
     }
 
     fn add_decision(&mut self, record: &Record<'_>) {
-        let counts = Counts::of(record);
+        let counts = OutcomeCounts::of(record);
         let time = record.time.0;
         let (first, last) = self.decided.unwrap_or((time, time));
         self.decided = Some((first.min(time), last.max(time)));
@@ -254,9 +254,9 @@ impl Report {
         let Some(request) = self.forwarded.remove(record) else {
             return;
         };
-        let refused = Counts {
+        let refused = OutcomeCounts {
             refused: 1,
-            ..Counts::default()
+            ..OutcomeCounts::default()
         };
         self.total.add(refused);
         self.timeline.add(request.time, refused);
@@ -264,7 +264,7 @@ impl Report {
         self.sites.add([&request.site, ""], refused);
         self.reasons.remove_one([&request.reason, ""]);
         self.reasons
-            .add([Reason::Usage.as_str(), ""], Counts { requests: 1, ..refused });
+            .add([Reason::Usage.as_str(), ""], OutcomeCounts { requests: 1, ..refused });
         if let Some(rule) = &request.rule {
             self.rules.remove_one([rule, &request.site]);
         }

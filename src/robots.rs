@@ -50,7 +50,7 @@ mod usage;
 mod wild;
 
 pub use agent::{Agent, Match};
-pub use changes::{ChangedRule, ChangedStatement, Changes, GroupChange, GroupChangeKind, changes};
+pub use changes::{ChangedRule, ChangedStatement, GroupChange, GroupChangeKind, LineChanges, changes};
 pub use explain::{Competitor, Explanation, Group, LossReason, Weighed, explain, groups_for, numbered_lines};
 pub use groups::{AgentLine, Choice};
 pub use line::{BEYOND, LIMIT, counted};
@@ -66,7 +66,7 @@ use std::{borrow::Cow, sync::OnceLock, time::Duration};
 
 use crawl_delay::CrawlDelays;
 use draft::Draft;
-use record::{Key, Record};
+use record::{GroupLine, LineKey};
 use ruleset::Ruleset;
 use usage::UsageLines;
 
@@ -264,11 +264,11 @@ impl RobotsTxt {
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
         let body = self.body();
         let line = line::line_at(body, self.offset_of(id));
-        let Some(Record {
-            key: Key::Rule(kind),
+        let Some(GroupLine {
+            key: LineKey::Rule(kind),
             value,
             text,
-        }) = Record::read(self.profile, line)
+        }) = GroupLine::read(self.profile, line)
         else {
             unreachable!("an id of another file: {id:?}");
         };

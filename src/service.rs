@@ -9,7 +9,7 @@ mod greeting;
 mod history;
 pub mod logging;
 mod reload;
-mod report;
+mod status_reporter;
 mod stop;
 mod systemd;
 
@@ -23,8 +23,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    reload::Source,
-    report::Report,
+    reload::WatchedConfig,
+    status_reporter::StatusReporter,
     stop::{Stop, close_files},
     systemd::{Inherited, Notifier},
 };
@@ -108,7 +108,7 @@ impl Service {
     ) -> Result<(), ServiceError> {
         raise_file_limit();
         // The watcher starts before the file is read, so that no change is missed.
-        let source = Source::begin(sources);
+        let source = WatchedConfig::begin(sources);
         let config = expect::load(sources)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.proxy.threads)
@@ -124,7 +124,7 @@ impl Service {
 
     async fn serve(
         config: Config,
-        source: Option<Source>,
+        source: Option<WatchedConfig>,
         log_format: LogFormat,
         mut inherited: Inherited,
         notifier: &Notifier,
@@ -174,22 +174,25 @@ impl Service {
         } = &*daemon;
         // Open the Unix socket for `robotgate cache` before the daemon reports that it is ready.
         daemon.answer_on_socket().await;
-        announce(live, source.as_ref().map(Source::file));
+        announce(live, source.as_ref().map(WatchedConfig::file));
         let generation = live.generation();
-        generation.log_start(source.as_ref().map(Source::file), &generation.listening().addresses());
+        generation.log_start(
+            source.as_ref().map(WatchedConfig::file),
+            &generation.listening().addresses(),
+        );
         listeners.take_up(open, live, operators);
         let in_use: Vec<_> = listeners.addresses().into_iter().map(|(address, _)| address).collect();
         inherited.log_unused(&in_use, notifier);
         daemon.have_sockets_kept(&[]);
         greeting::show(
             &live.generation().config,
-            source.as_ref().map(Source::file),
+            source.as_ref().map(WatchedConfig::file),
             &listeners.addresses(),
             log_format,
         );
 
         tokio::spawn(reopen_logs(live.clone(), rotate));
-        let report = Report::ready(notifier.clone(), live.clone(), daemon.reloads.clone());
+        let report = StatusReporter::ready(notifier.clone(), live.clone(), daemon.reloads.clone());
         tokio::spawn(notifier.clone().watchdog_task());
         let keeping = history::keep(live.clone());
         let reporting = tokio::spawn(report.clone().keep_up());
@@ -206,7 +209,7 @@ impl Service {
         tracing::info!(signal, "stopping");
         let aborted = live.metrics().aborted();
         reporting.abort();
-        let waiting = tokio::spawn(report::log_drain(
+        let waiting = tokio::spawn(status_reporter::log_drain(
             live.clone(),
             live.generation().config.proxy.shutdown_timeout,
         ));

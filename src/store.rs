@@ -32,7 +32,7 @@ use self::{
     in_flight::InFlightFetches,
 };
 pub use self::{
-    disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record},
+    disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, OriginRecord},
     tally::{Tallied, Tally, VerdictCounts},
 };
 use crate::{

@@ -39,12 +39,12 @@ pub struct Copies {
     policy: Policy,
     /// Whether the configuration has a fleet.
     has_fleet: bool,
-    source: Source,
+    source: CopySource,
     warn: fn(&str),
 }
 
 /// Where to get the cached robots.txt files from.
-enum Source {
+enum CopySource {
     Proxy(Proxy),
     File(CopyFile),
 }
@@ -136,11 +136,11 @@ impl Copies {
             warn,
         };
         if let Some(proxy) = Proxy::beside(path)? {
-            return Ok(found(Source::Proxy(proxy)));
+            return Ok(found(CopySource::Proxy(proxy)));
         }
         let path = path.to_owned();
         match Disk::read_only(&path) {
-            Ok(file) => Ok(found(Source::File(file))),
+            Ok(file) => Ok(found(CopySource::File(file))),
             Err(FileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Err(AdminError::Nothing(path)),
             Err(FileError::Locked) => {
                 let socket = path_beside(&path);
@@ -241,8 +241,8 @@ impl Copies {
         of_proxy: impl AsyncFnOnce(&mut Talk) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
         match self.source {
-            Source::Proxy(proxy) => proxy.talk(self.warn, of_proxy),
-            Source::File(file) => Disk::guarded(file, |file| of_file(file, &self.policy))
+            CopySource::Proxy(proxy) => proxy.talk(self.warn, of_proxy),
+            CopySource::File(file) => Disk::guarded(file, |file| of_file(file, &self.policy))
                 .map_err(|error| AdminError::File { path: self.path, error }),
         }
     }

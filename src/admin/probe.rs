@@ -40,7 +40,7 @@ pub enum Endpoint {
 
 /// The answer of a running robotgate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ProbeAnswer {
     /// Whether robotgate is alive or ready, whichever was asked.
     pub is_yes: bool,
     /// The text of the answer, on one line.
@@ -94,7 +94,7 @@ impl Endpoint {
         listeners.chain(socket).collect()
     }
 
-    async fn ask(&self, probe: Probe) -> Result<Answer, Failure> {
+    async fn ask(&self, probe: Probe) -> Result<ProbeAnswer, Failure> {
         match self {
             Self::Listener(address) => probe.ask(TcpStream::connect(address).await?).await,
             Self::Socket(path) => probe.ask(UnixStream::connect(path).await?).await,
@@ -118,7 +118,7 @@ impl Probe {
     ///
     /// # Errors
     /// Fails if none of them answers in time.
-    pub fn run(self, endpoints: &[Endpoint]) -> Result<Answer, ProbeError> {
+    pub fn run(self, endpoints: &[Endpoint]) -> Result<ProbeAnswer, ProbeError> {
         if endpoints.is_empty() {
             return Err(ProbeError::Nowhere);
         }
@@ -137,7 +137,7 @@ impl Probe {
         Err(ProbeError::Silent(silent))
     }
 
-    async fn ask(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Answer, Failure> {
+    async fn ask(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<ProbeAnswer, Failure> {
         let (path, yes) = match self {
             Self::Alive => ("/healthz", "ok"),
             Self::Ready => ("/readyz", "ready"),
@@ -157,7 +157,7 @@ impl Probe {
         };
         let text = String::from_utf8_lossy(&body).trim().replace('\n', "; ");
         match is_yes && text.starts_with(yes) || self == Self::Ready && head.status == StatusCode::SERVICE_UNAVAILABLE {
-            true => Ok(Answer { is_yes, text }),
+            true => Ok(ProbeAnswer { is_yes, text }),
             false => Err(foreign),
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     copy::{Answer, AnswerKind, Due, Location, OriginState, Policy, Sha256},
     origin::Origin,
     robots::{StatementKind, content_signal, content_usage, split_path, statements},
-    store::{Record, VerdictCounts},
+    store::{OriginRecord, VerdictCounts},
     text::{Timestamp, plain, plain_message},
 };
 
@@ -135,7 +135,7 @@ pub struct Forgot {
 impl Row {
     /// Creates the row for a record of the cache file, as it is at `now`. Returns `None` if the record is invalid. The
     /// proxy ignores such records too.
-    pub fn of(origin: &str, record: Record, policy: &Policy, now: SystemTime) -> Option<Self> {
+    pub fn of(origin: &str, record: OriginRecord, policy: &Policy, now: SystemTime) -> Option<Self> {
         let bytes = record.copy().map(|copy| copy.bytes as usize);
         let state = under(record.outline()?, policy);
         Some(Self::new(origin, &state, bytes, policy, now))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::row::under;
 use crate::{
     copy::Policy,
-    store::{CopyFile, FileError, Memory, Record},
+    store::{CopyFile, FileError, Memory, OriginRecord},
 };
 
 /// Statistics of the cache file, and of the proxy that has the file open.
@@ -72,7 +72,7 @@ impl Stats {
 
 impl Count {
     /// Counts an origin. An origin whose record is invalid is not counted.
-    pub fn add(&mut self, record: Record, policy: &Policy, now: SystemTime) {
+    pub fn add(&mut self, record: OriginRecord, policy: &Policy, now: SystemTime) {
         let has_text = record.copy().is_some();
         let Some(state) = record.outline() else { return };
         let state = under(state, policy);

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     copy::{Policy, SiteDocument},
     origin::Origin,
-    store::{CopyFile, FileError, Record},
+    store::{CopyFile, FileError, OriginRecord},
 };
 
 /// The name of the origin at which the next part of the file begins. `None` if no origins are left.
@@ -61,7 +61,12 @@ pub(super) fn detail(file: &CopyFile, origin: &Origin, policy: &Policy) -> Resul
     )))
 }
 
-fn some(file: &CopyFile, start: &str, limit: usize, mut each: impl FnMut(&str, Record)) -> Result<Next, FileError> {
+fn some(
+    file: &CopyFile,
+    start: &str,
+    limit: usize,
+    mut each: impl FnMut(&str, OriginRecord),
+) -> Result<Next, FileError> {
     let (mut seen, mut next) = (0, None);
     file.each_from(start, |origin, record| {
         if seen == limit {

@@ -28,8 +28,8 @@ use crate::{
     pem,
     text::plain,
     trust::{
-        BadProxy, Ca, Settings,
-        clients::{self, Client, ClientKind},
+        BadProxy, Ca, ClientSettings,
+        clients::{self, ClientKind, ClientProgram},
         shell_word,
     },
 };
@@ -156,7 +156,7 @@ fn list() -> String {
 }
 
 /// Returns the settings of a client as text, and notes that the user must see because the settings may not work.
-fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), EnvError> {
+fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<String>), EnvError> {
     let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let mut notes = Vec::new();
     let mut hint = None;
@@ -173,7 +173,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
-    let mut settings = Settings::new(&proxy, ca)?;
+    let mut settings = ClientSettings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
     // Some settings make the client's shell print a message that says to run this `robotgate env` again. Other programs
     // may log the message. So replace a proxy URL that contains a secret.

@@ -43,7 +43,7 @@ pub struct EvalArgs {
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Outcome {
+struct LineCounts {
     /// Number of lines that got a decision.
     decided: u64,
     /// Number of lines that got an error.
@@ -66,7 +66,7 @@ pub fn run(args: &EvalArgs) -> ExitCode {
     let outcome = eval(args.profile, input, output);
     drop(progress);
     match outcome {
-        Ok(Outcome { failed: 0, .. }) => ExitCode::SUCCESS,
+        Ok(LineCounts { failed: 0, .. }) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
@@ -84,8 +84,8 @@ pub fn run(args: &EvalArgs) -> ExitCode {
 /// Fails if reading or writing fails. A line that is not a valid case is no error of this function. Its answer has the
 /// fields of the line without the robots.txt, and the fields `error` (a sentence) and `input_line` (the number of the
 /// line, from 1).
-fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<Outcome> {
-    let mut outcome = Outcome::default();
+fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<LineCounts> {
+    let mut outcome = LineCounts::default();
     let mut files = Files::new(profile);
     let mut line = Vec::new();
     let mut number = 0_u64;

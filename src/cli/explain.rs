@@ -28,7 +28,7 @@ use crate::{
     config::Config,
     copy::{Policy, SiteDocument},
     decision::{Decision, Question, Reason, Tdmrep, Verdict},
-    explanation::{Report, to_json},
+    explanation::{ExplainedDecision, to_json},
     origin::Target,
     robots::Profile,
     usage::Purpose,
@@ -93,7 +93,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Ok(decided) => decided,
         Err(error) => return fail(&error),
     };
-    let report = |decision| Report::new(&config, decision, &args.agent, &args.url, source.body());
+    let report = |decision| ExplainedDecision::new(&config, decision, &args.agent, &args.url, source.body());
     let alone = (decision.reason == Reason::Egress).then(|| without_egress(question, &source, &config.robots.policy));
     let alone = alone.flatten();
     let (alone, report) = (alone.as_ref().map(report), report(&decision));

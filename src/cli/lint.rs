@@ -58,20 +58,20 @@ pub struct LintArgs {
 
 /// The report as JSON, for programs.
 #[derive(serde::Serialize)]
-struct Report<'a> {
+struct LintReport<'a> {
     source: &'a str,
     /// How the robots.txt was fetched. `None` if it was read from a file.
     fetch: Option<FetchRecord<'a>>,
     /// Why there is no robots.txt to check.
     absent: Option<&'a str>,
     #[serde(flatten)]
-    counts: Counts,
+    counts: SeverityCounts,
     findings: &'a [Finding],
 }
 
 /// How many findings there are of each severity.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-struct Counts {
+struct SeverityCounts {
     errors: usize,
     warnings: usize,
     notes: usize,
@@ -87,7 +87,7 @@ pub fn run(args: &LintArgs) -> ExitCode {
     };
     let absence = found.live.as_ref().and_then(Absence::of);
     let findings = found.body.as_deref().map_or_else(Vec::new, lint);
-    let counts = Counts::of(&findings);
+    let counts = SeverityCounts::of(&findings);
     match print(args, &found, absence.as_ref(), &findings, counts) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             fail(&format_args!("cannot write to standard output: {error}"))
@@ -103,14 +103,14 @@ fn print(
     found: &LintInput,
     absence: Option<&Absence>,
     findings: &[Finding],
-    counts: Counts,
+    counts: SeverityCounts,
 ) -> io::Result<()> {
     let name = &*found.name;
     let stdout = io::stdout().lock();
     let paint = Paint::for_output(&stdout);
     let mut out = BufWriter::new(stdout);
     if args.json {
-        let report = Report {
+        let report = LintReport {
             source: name,
             fetch: found.live.as_ref().map(Live::record),
             absent: absence.map(|absence| &*absence.text),
@@ -136,7 +136,7 @@ fn print(
 
 // === impl Counts ===
 
-impl Counts {
+impl SeverityCounts {
     fn of(findings: &[Finding]) -> Self {
         let mut counts = Self::default();
         for finding in findings {
@@ -150,7 +150,7 @@ impl Counts {
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for SeverityCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             errors,

@@ -11,7 +11,8 @@ use crate::{
     audit::Redirect,
     config::Config,
     copy::{
-        Answer, CacheStatus, Fetched, Lookup, OriginState, Policy, Received, RobotsCopy, SiteDocument, SourceFetch,
+        Answer, CacheStatus, Fetched, Lookup, OriginResponse, OriginState, Policy, RobotsCopy, SiteDocument,
+        SourceFetch,
     },
     egress::{Resolver, ResolverError, Roots, RootsError},
     explanation::FetchRecord,
@@ -177,9 +178,9 @@ impl Live {
     }
 
     /// Returns the response of the site, if it is a robots.txt.
-    fn rules(&self) -> Option<&Received> {
+    fn rules(&self) -> Option<&OriginResponse> {
         match (&self.traced.fetched, self.answer()) {
-            (Fetched::Received(received), Answer::Rules(_)) => Some(received),
+            (Fetched::Response(received), Answer::Rules(_)) => Some(received),
             _ => None,
         }
     }

@@ -18,7 +18,7 @@ pub struct ManArgs {
 
 /// A line of the example configuration, by its kind.
 #[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
+enum ExampleLine<'a> {
     /// A section's header, such as `[proxy]`.
     Section(&'a str),
     /// A line of a paragraph, without the `#` at its beginning.
@@ -56,8 +56,8 @@ fn render(example: &str) -> String {
     page.text([bold("/etc/robotgate/robotgate.toml")]);
     page.control("SH", ["DESCRIPTION"]);
     let mut verbatim = false;
-    for line in example.lines().map(Line::read) {
-        let is_verbatim = matches!(line, Line::Verbatim(_));
+    for line in example.lines().map(ExampleLine::read) {
+        let is_verbatim = matches!(line, ExampleLine::Verbatim(_));
         if is_verbatim != verbatim {
             page.control(if is_verbatim { "nf" } else { "fi" }, []);
             if !is_verbatim {
@@ -66,10 +66,10 @@ fn render(example: &str) -> String {
             verbatim = is_verbatim;
         }
         match line {
-            Line::Section(name) => page.control("SH", [name]),
-            Line::Text(text) => page.text([roman(text)]),
-            Line::Verbatim(text) => page.text([bold(text)]),
-            Line::Blank => page.control("PP", []),
+            ExampleLine::Section(name) => page.control("SH", [name]),
+            ExampleLine::Text(text) => page.text([roman(text)]),
+            ExampleLine::Verbatim(text) => page.text([bold(text)]),
+            ExampleLine::Blank => page.control("PP", []),
         };
     }
     if verbatim {
@@ -82,24 +82,24 @@ fn render(example: &str) -> String {
 
 // === impl Line ===
 
-impl<'a> Line<'a> {
+impl<'a> ExampleLine<'a> {
     fn read(line: &'a str) -> Self {
         let Some(comment) = line.strip_prefix('#') else {
             return match line {
-                "" => Line::Blank,
+                "" => ExampleLine::Blank,
                 // `[proxy]` becomes a heading. `[[bot]]` does not, because a file has several of them, and the headings
                 // would all be the same.
-                _ if line.starts_with('[') && !line.starts_with("[[") => Line::Section(line),
-                _ => Line::Verbatim(line),
+                _ if line.starts_with('[') && !line.starts_with("[[") => ExampleLine::Section(line),
+                _ => ExampleLine::Verbatim(line),
             };
         };
         match comment.strip_prefix(' ') {
-            None if comment.is_empty() => Line::Blank,
+            None if comment.is_empty() => ExampleLine::Blank,
             // No space after `#`: a key with its default, such as `#threads = 4`.
-            None => Line::Verbatim(comment),
+            None => ExampleLine::Verbatim(comment),
             // Text that is indented is an example or a list. Text of the form `key = value` is a key without a default.
-            Some(text) if text.starts_with("  ") || is_key(text) => Line::Verbatim(text),
-            Some(text) => Line::Text(text),
+            Some(text) if text.starts_with("  ") || is_key(text) => ExampleLine::Verbatim(text),
+            Some(text) => ExampleLine::Text(text),
         }
     }
 }
@@ -119,23 +119,23 @@ mod tests {
     #[test]
     fn each_kind_of_configuration_line_is_recognized() {
         for (line, read) in [
-            ("", Line::Blank),
-            ("#", Line::Blank),
-            ("[proxy]", Line::Section("[proxy]")),
-            ("[[bot]]", Line::Verbatim("[[bot]]")),
+            ("", ExampleLine::Blank),
+            ("#", ExampleLine::Blank),
+            ("[proxy]", ExampleLine::Section("[proxy]")),
+            ("[[bot]]", ExampleLine::Verbatim("[[bot]]")),
             (
                 "#listen = \"127.0.0.1:3128\"",
-                Line::Verbatim("listen = \"127.0.0.1:3128\""),
+                ExampleLine::Verbatim("listen = \"127.0.0.1:3128\""),
             ),
-            ("# path = \"/x\"", Line::Verbatim("path = \"/x\"")),
-            ("name = \"AcmeBot\"", Line::Verbatim("name = \"AcmeBot\"")),
-            ("#     [proxy.tls]", Line::Verbatim("    [proxy.tls]")),
+            ("# path = \"/x\"", ExampleLine::Verbatim("path = \"/x\"")),
+            ("name = \"AcmeBot\"", ExampleLine::Verbatim("name = \"AcmeBot\"")),
+            ("#     [proxy.tls]", ExampleLine::Verbatim("    [proxy.tls]")),
             (
                 "# Where bots connect, unless a = b.",
-                Line::Text("Where bots connect, unless a = b."),
+                ExampleLine::Text("Where bots connect, unless a = b."),
             ),
         ] {
-            assert_eq!(Line::read(line), read, "{line}");
+            assert_eq!(ExampleLine::read(line), read, "{line}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     decision::Decision,
     evidence::EvidenceReader,
-    replay::{Difference, LoggedDecision, Outcome, Replayed, Replayer, decide},
+    replay::{Difference, LoggedDecision, ReplayOutcome, Replayed, Replayer, decide},
     text::plain_message,
 };
 
@@ -49,7 +49,7 @@ pub struct ReplayArgs {
 
 /// The result of a replay.
 #[derive(Debug, Default, serde::Serialize)]
-struct Report {
+struct ReplayOutput {
     decisions: u64,
     same: u64,
     different: u64,
@@ -62,12 +62,12 @@ struct Report {
     /// of the first such text that is missing or cannot be used.
     missing: BTreeMap<String, String>,
     unreadable_lines: u64,
-    differences: Vec<Found>,
+    differences: Vec<ChangedDecision>,
 }
 
 /// A decision of the log that robotgate would make differently now.
 #[derive(Debug, serde::Serialize)]
-struct Found {
+struct ChangedDecision {
     log: String,
     line: u64,
     id: String,
@@ -113,7 +113,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
         error,
     };
     let mut replayer = Replayer::new(EvidenceReader::open(&path).map_err(unreadable)?);
-    let mut report = Report::default();
+    let mut report = ReplayOutput::default();
     let mut shown = None;
     for path in &args.logs {
         let name = path.display().to_string();
@@ -131,9 +131,9 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
                             false => show(logged, outcome, &replayer),
                         };
                         let passes = match outcome {
-                            Outcome::Same | Outcome::AsLogged => true,
-                            Outcome::Different(_) => false,
-                            Outcome::NotReplayable(_) => args.allow_missing,
+                            ReplayOutcome::Same | ReplayOutcome::AsLogged => true,
+                            ReplayOutcome::Different(_) => false,
+                            ReplayOutcome::NotReplayable(_) => args.allow_missing,
                         };
                         shown = Some((text, passes));
                     }
@@ -157,7 +157,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
 
 // === impl Report ===
 
-impl Report {
+impl ReplayOutput {
     fn add(&mut self, replayed: Replayed<'_>, log: &str, line: u64, all: bool) {
         let (logged, outcome) = match replayed {
             Replayed::Decision(logged, outcome) => (logged, outcome),
@@ -166,19 +166,19 @@ impl Report {
         };
         self.decisions += 1;
         match outcome {
-            Outcome::Same => self.same += 1,
-            Outcome::AsLogged => self.as_logged += 1,
-            Outcome::NotReplayable(missing) => {
+            ReplayOutcome::Same => self.same += 1,
+            ReplayOutcome::AsLogged => self.as_logged += 1,
+            ReplayOutcome::NotReplayable(missing) => {
                 let why = missing.reason();
                 if let Some(sha256) = missing.sha256() {
                     self.missing.entry(why.clone()).or_insert_with(|| sha256.to_string());
                 }
                 *self.not_replayable.entry(why).or_default() += 1;
             }
-            Outcome::Different(fields) => {
+            ReplayOutcome::Different(fields) => {
                 self.different += 1;
                 if all || self.differences.len() < LISTED {
-                    self.differences.push(Found {
+                    self.differences.push(ChangedDecision {
                         log: log.to_owned(),
                         line,
                         id: logged.id.into_owned(),
@@ -193,7 +193,7 @@ impl Report {
     fn text(&self) -> String {
         let mut text = String::new();
         for found in &self.differences {
-            let Found {
+            let ChangedDecision {
                 log,
                 line,
                 id,
@@ -246,12 +246,18 @@ fn differences(fields: &[Difference]) -> String {
 }
 
 /// Formats one decision, and what it is based on, as a JSON object.
-fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
+fn shown_json(
+    log: &str,
+    line: u64,
+    logged: &LoggedDecision<'_>,
+    outcome: &ReplayOutcome,
+    replayer: &Replayer,
+) -> String {
     let (word, why, fields) = match outcome {
-        Outcome::Same => ("same", None, &[][..]),
-        Outcome::Different(fields) => ("different", None, &fields[..]),
-        Outcome::AsLogged => ("as-logged", None, &[][..]),
-        Outcome::NotReplayable(missing) => ("not-replayable", Some(missing.to_string()), &[][..]),
+        ReplayOutcome::Same => ("same", None, &[][..]),
+        ReplayOutcome::Different(fields) => ("different", None, &fields[..]),
+        ReplayOutcome::AsLogged => ("as-logged", None, &[][..]),
+        ReplayOutcome::NotReplayable(missing) => ("not-replayable", Some(missing.to_string()), &[][..]),
     };
     let (config, texts) = replayer.sources(logged);
     let decision = config.and_then(|config| decide(logged, config, texts).ok());
@@ -281,7 +287,7 @@ fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outco
 }
 
 /// Formats one decision, and what it is based on, as text.
-fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
+fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replayer) -> String {
     let mut text = format!(
         "{} {} {}\n",
         logged.time,
@@ -300,10 +306,10 @@ fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> 
     );
     let (config, texts) = replayer.sources(logged);
     let again = match outcome {
-        Outcome::Same => "the same".to_owned(),
-        Outcome::AsLogged => "not replayed, because an address, a credential or the pace decided".to_owned(),
-        Outcome::NotReplayable(missing) => format!("cannot be replayed: {missing}"),
-        Outcome::Different(fields) => differences(fields),
+        ReplayOutcome::Same => "the same".to_owned(),
+        ReplayOutcome::AsLogged => "not replayed, because an address, a credential or the pace decided".to_owned(),
+        ReplayOutcome::NotReplayable(missing) => format!("cannot be replayed: {missing}"),
+        ReplayOutcome::Different(fields) => differences(fields),
     };
     line("replayed", &again);
     if let Some(sha256) = logged.config_sha256 {

@@ -17,7 +17,9 @@ use crate::{
     config::{Config, ConfigError},
     evidence::{EvidenceReader, FileError},
     origin::Origin,
-    replay::{Cases, Change, Effect, Finding, Group, LogPosition, Outline, Replayed, Replayer, Report, Summary},
+    replay::{
+        Cases, Effect, Finding, Group, LogPosition, Outline, Replayed, Replayer, Scenario, Summary, SummaryOutput,
+    },
     text::{grouped, plain_message},
 };
 
@@ -58,12 +60,12 @@ pub struct WhatIfArgs {
     #[arg(help = "Instead of the result, print [[expect]] cases: one for each bot, site and rule",
         long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "changed", conflicts_with_all = ["json", "all"])]
-    expect: Option<Which>,
+    expect: Option<CaseSelection>,
 }
 
 /// Which decisions to make `[[expect]]` cases from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Which {
+enum CaseSelection {
     /// Decisions that change
     Changed,
     /// All decisions that can be made again
@@ -110,7 +112,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let config = config.transpose()?;
     let path = store(args, config.as_ref())?;
     let config = config.filter(|_| is_change);
-    let change = Change::new(config, texts(&args.robots)?, args.agent.clone());
+    let change = Scenario::new(config, texts(&args.robots)?, args.agent.clone());
     let unreadable = |error| WhatIfError::Evidence {
         path: path.clone(),
         error,
@@ -130,7 +132,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
                 });
                 if let (Some(which), Replayed::Decision(logged, Finding::Decided(effect, decision))) =
                     (args.expect, replayed)
-                    && (which == Which::All || *effect != Effect::Same)
+                    && (which == CaseSelection::All || *effect != Effect::Same)
                     && let Ok(config) = replayer.config_of(logged, Some(&change))
                 {
                     cases.add(logged, decision, config, change.agent());
@@ -188,7 +190,7 @@ fn site(text: &str) -> Result<(Origin, PathBuf), String> {
     }
 }
 
-fn shown(report: &Report<'_>) -> String {
+fn shown(report: &SummaryOutput<'_>) -> String {
     let summary = report.summary;
     let mut text = format!("{} decisions\n", grouped(summary.decisions));
     let mut count = |number: u64, what: &str| {

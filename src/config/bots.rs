@@ -46,7 +46,7 @@ enum Named {
 
 /// What a `[[bot]]` entry is checked against: settings of other sections, and the names and User-Agents of the entries
 /// before it, in lower case.
-struct Taken {
+struct TakenNames {
     named: Named,
     /// Whether clients can show certificates, because `proxy.tls.client-roots` is set.
     has_client_roots: bool,
@@ -60,7 +60,7 @@ struct Taken {
 
 pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
     let (identity, named) = file.table("identity", IdentityRules::read);
-    let mut taken = Taken {
+    let mut taken = TakenNames {
         named,
         has_client_roots: file.span_of("proxy.tls.client-roots").is_some(),
         is_paced: file.span_of("pace").is_some(),
@@ -119,7 +119,7 @@ impl IdentityRules {
 
 // === impl Taken ===
 
-impl Taken {
+impl TakenNames {
     fn bot(&mut self, table: &Table<'_>) -> Option<Bot> {
         // Check all keys before returning early, so that all mistakes are reported.
         let name = table.required("name", r#""AcmeBot""#, Table::text);

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::checker::Reads;
 use super::table::Table;
-use crate::fleet::{OnLoss, Secret, Settings};
+use crate::fleet::{FleetSettings, OnLoss, Secret};
 use crate::{files, pem};
 
 /// The `[fleet]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
-    pub settings: Settings,
+    pub settings: FleetSettings,
     /// How fast bots may send requests while robotgate cannot use the fleet's server.
     pub on_loss: OnLoss,
     /// Number of robotgates in the fleet, for [`OnLoss::Share`].
@@ -81,14 +81,14 @@ impl Fleet {
                 .complain(span, "a user needs a password; name its file in password-file");
         }
         Some(Self {
-            settings: Settings {
+            settings: FleetSettings {
                 address: address?,
                 username,
                 password,
                 ca,
                 key,
                 prefix: prefix.unwrap_or_else(|| PREFIX.to_owned()),
-                call_timeout: Settings::CALL_TIMEOUT,
+                call_timeout: FleetSettings::CALL_TIMEOUT,
             },
             on_loss,
             size,

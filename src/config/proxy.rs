@@ -74,7 +74,7 @@ pub struct Proxy {
     pub body_timeout: Duration,
     /// How long open exchanges may continue after robotgate begins to stop. Zero ends them immediately.
     pub shutdown_timeout: Duration,
-    pub limits: Limits,
+    pub limits: ClientLimits,
     /// `[proxy.tls]`: the TLS listeners. `None` if the configuration has no such section.
     pub tls: Option<Tls>,
 }
@@ -89,7 +89,7 @@ pub struct HeadLimits {
 
 /// Limits for clients in `[proxy]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ClientLimits {
     /// Maximum number of connections of all clients together.
     pub connections: usize,
     /// Maximum number of connections of one client.
@@ -160,7 +160,7 @@ impl Proxy {
             tunnel_timeout: table.duration("tunnel-timeout", Duration::from_secs(24 * 60 * 60), LIFETIMES),
             body_timeout: timeout("body-timeout", 60),
             shutdown_timeout: table.duration("shutdown-timeout", Duration::from_secs(30), SHUTDOWNS),
-            limits: Limits {
+            limits: ClientLimits {
                 connections: table.number("max-connections", 65_536, COUNTS_USIZE),
                 client_connections: table.number("max-client-connections", 4_096, COUNTS_USIZE),
                 client_requests: table.number("max-client-requests", 4_096, COUNTS_USIZE),

@@ -17,7 +17,7 @@ pub struct Settings(BTreeMap<String, String>);
 
 /// A key whose value has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct KeyChange {
     pub key: String,
     pub how: How,
 }
@@ -84,10 +84,10 @@ impl Settings {
     }
 
     /// Returns the keys whose values are different in `after`, sorted by key.
-    pub fn changes(&self, after: &Self) -> Vec<Change> {
+    pub fn changes(&self, after: &Self) -> Vec<KeyChange> {
         let keys: BTreeSet<&String> = self.0.keys().chain(after.0.keys()).collect();
         let changed = keys.into_iter().filter(|key| self.0.get(*key) != after.0.get(*key));
-        let change = |key: &String| Change {
+        let change = |key: &String| KeyChange {
             key: key.clone(),
             how: How::Value {
                 before: self.value(key),
@@ -120,7 +120,7 @@ impl PartialEq for Settings {
 
 // === impl Change ===
 
-impl fmt::Display for Change {
+impl fmt::Display for KeyChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.how {
             How::Value { before, after } => {
@@ -144,7 +144,7 @@ mod tests {
     fn changes(before: &str, after: &str) -> Vec<String> {
         let [before, after] = [before, after].map(|text| Settings::of(text.parse().unwrap()));
         let changes = before.changes(&after);
-        changes.iter().map(Change::to_string).collect()
+        changes.iter().map(KeyChange::to_string).collect()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{origin::Scheme, robots::Profile};
 
 /// A complete response of an origin. Redirects were followed, and the body is decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct OriginResponse {
     pub status: u16,
     /// For a 2xx, at most the first 500 KiB (RFC 9309 §2.5), or 1 MiB of a `tdmrep.json`. For a 5xx, the beginning.
     pub body: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct Received {
 /// The outcome of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
-    Received(Received),
+    Response(OriginResponse),
     /// The origin responded 304: the robots.txt still has the entity tag that the request sent (RFC 9110 §15.4.5).
     NotModified {
         freshness: Freshness,
@@ -57,7 +57,7 @@ type Parse = fn(Profile, &[u8], SystemTime) -> RobotsCopy;
 
 // === impl Received ===
 
-impl Received {
+impl OriginResponse {
     /// Creates a response with this content and without fields, as if it came without a redirect.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -103,14 +103,14 @@ impl Fetched {
             ..*policy
         };
         match (self, self.parsed(&policy, at, RobotsCopy::of_tdmrep)) {
-            (Fetched::Received(received), Meaning::Rules(_)) if received.bytes() > max_bytes => Meaning::NoRobots,
+            (Fetched::Response(received), Meaning::Rules(_)) if received.bytes() > max_bytes => Meaning::NoRobots,
             (_, meaning) => meaning,
         }
     }
 
     fn parsed(&self, policy: &Policy, at: SystemTime, parse: Parse) -> Meaning {
         match self {
-            Fetched::Received(received) => Meaning::parsed(received, policy, at, parse),
+            Fetched::Response(received) => Meaning::parsed(received, policy, at, parse),
             Fetched::NotModified { .. } => Meaning::Unchanged,
             Fetched::TooManyRedirects { .. } => Meaning::NoRobots,
             Fetched::Failed(failure) => Meaning::Failed(failure.clone()),
@@ -119,13 +119,13 @@ impl Fetched {
 
     /// Returns whether the body is so large that parsing takes a while.
     pub fn is_large(&self) -> bool {
-        matches!(self, Fetched::Received(received) if received.body.len() > LARGE)
+        matches!(self, Fetched::Response(received) if received.body.len() > LARGE)
     }
 
     /// Returns the HTTP status of the last response. Returns 0 if the fetch failed.
     pub fn status(&self) -> u16 {
         match self {
-            Fetched::Received(received) => received.status,
+            Fetched::Response(received) => received.status,
             Fetched::NotModified { .. } => 304,
             Fetched::TooManyRedirects { status } => *status,
             Fetched::Failed(_) => 0,
@@ -134,7 +134,7 @@ impl Fetched {
 
     pub fn freshness(&self) -> Freshness {
         match self {
-            Fetched::Received(received) => received.freshness,
+            Fetched::Response(received) => received.freshness,
             Fetched::NotModified { freshness } => *freshness,
             Fetched::TooManyRedirects { .. } | Fetched::Failed(_) => Freshness::default(),
         }
@@ -147,7 +147,7 @@ impl Meaning {
     /// Returns what `received` means for the robots.txt. Differs from RFC 9309 in two ways: under the `google` profile,
     /// 429 counts as a server error; and if `policy.soft_404` is set, a 5xx whose page says "not found" counts as a
     /// 404.
-    pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
+    pub fn of(received: &OriginResponse, policy: &Policy, at: SystemTime) -> Self {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }
 
@@ -164,7 +164,7 @@ impl Meaning {
         }
     }
 
-    fn parsed(received: &Received, policy: &Policy, at: SystemTime, parse: Parse) -> Self {
+    fn parsed(received: &OriginResponse, policy: &Policy, at: SystemTime, parse: Parse) -> Self {
         let failed = || {
             Meaning::Failed(Failure {
                 error: FetchError::Status(received.status),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn meaning_under(policy: &Policy, status: u16, body: &str) -> Meaning {
-        Meaning::of(&Received::new(status, body), policy, SystemTime::UNIX_EPOCH)
+        Meaning::of(&OriginResponse::new(status, body), policy, SystemTime::UNIX_EPOCH)
     }
 
     #[test]
@@ -293,9 +293,9 @@ mod tests {
     fn a_tdmrep_json_counts_only_as_a_whole() {
         let text = br#"[{"location": "/", "tdm-reservation": 1}]"#;
         let entries = |body: &[u8], cut_off: &[u8], max_bytes| {
-            let fetched = Fetched::Received(Received {
+            let fetched = Fetched::Response(OriginResponse {
                 cut_off: cut_off.to_vec(),
-                ..Received::new(200, body)
+                ..OriginResponse::new(200, body)
             });
             match fetched.meaning_as_tdmrep(max_bytes, &Policy::default(), SystemTime::UNIX_EPOCH) {
                 Meaning::Rules(copy) => copy.tdmrep.as_ref().map(|file| file.len()),
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn a_tdmrep_json_keeps_its_bytes_and_has_no_rules() {
         let text = b"[]\nUser-agent: *\nDisallow: /\nContent-Usage: train-ai=n\n";
-        let fetched = Fetched::Received(Received::new(200, text));
+        let fetched = Fetched::Response(OriginResponse::new(200, text));
         let meaning = fetched.meaning_as_tdmrep(text.len(), &Policy::default(), SystemTime::UNIX_EPOCH);
         let Meaning::Rules(copy) = meaning else {
             panic!("{meaning:?}");

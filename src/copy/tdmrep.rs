@@ -13,7 +13,7 @@ use crate::robots::PathPattern;
 /// The entries of a `tdmrep.json`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TdmRep {
-    entries: Box<[Entry]>,
+    entries: Box<[TdmrepEntry]>,
 }
 
 /// A valid entry of a `tdmrep.json`.
@@ -34,7 +34,7 @@ pub struct Reservation {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+struct TdmrepEntry {
     location: PathPattern,
     reserved: bool,
     /// Number of the entry in the file, from 1.
@@ -42,7 +42,7 @@ struct Entry {
 }
 
 /// The valid entries of a `tdmrep.json`, which is a JSON array.
-struct Entries(Vec<Entry>);
+struct Entries(Vec<TdmrepEntry>);
 
 /// One JSON object of the array: its `location`, and whether it reserves the right to mining. Each is `None` if it is
 /// missing or invalid.
@@ -112,7 +112,7 @@ impl TdmRep {
     pub fn find_any(&self) -> Option<Reservation> {
         let reserved = self.entries.iter().find(|entry| entry.reserved);
         let for_all = || self.entries.iter().find(|entry| entry.location.matches_all());
-        reserved.or_else(for_all).map(Entry::reservation)
+        reserved.or_else(for_all).map(TdmrepEntry::reservation)
     }
 }
 
@@ -122,7 +122,7 @@ pub struct TooLong;
 
 // === impl Entry ===
 
-impl Entry {
+impl TdmrepEntry {
     fn of(raw: &RawEntry<'_>, number: u32) -> Option<Self> {
         let RawEntry(Some(location), Some(reserved)) = raw else {
             return None;
@@ -163,7 +163,7 @@ impl<'de> Visitor<'de> for Entries {
         while let Some(element) = elements.next_element::<&RawValue>()? {
             number += 1;
             let entry = serde_json::from_str::<RawEntry<'_>>(element.get()).ok();
-            self.0.extend(entry.and_then(|raw| Entry::of(&raw, number)));
+            self.0.extend(entry.and_then(|raw| TdmrepEntry::of(&raw, number)));
         }
         Ok(self)
     }

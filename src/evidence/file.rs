@@ -10,7 +10,7 @@ use redb::{
     Database, ReadTransaction, ReadableDatabase, ReadableTable as _, ReadableTableMetadata as _, TableDefinition,
 };
 
-use super::history::{History, Sighting};
+use super::history::{HistoryTables, Sighting};
 use crate::{
     copy::Sha256,
     database::{FileError, Kind},
@@ -94,7 +94,7 @@ impl EvidenceFile {
             let mut texts = transaction.open_table(TEXTS)?;
             let mut last = transaction.open_table(LAST)?;
             let mut days = transaction.open_table(DAYS)?;
-            let mut history = History::open(&transaction)?;
+            let mut history = HistoryTables::open(&transaction)?;
             let mut bytes = about.get(BYTES_KEY)?.map_or(0, |bytes| bytes.value());
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());

@@ -43,7 +43,7 @@ pub struct Version {
 }
 
 /// The tables of the history, open for writing.
-pub(super) struct History<'t> {
+pub(super) struct HistoryTables<'t> {
     versions: Table<'t, Key<'static>, Row<'static>>,
     ends: Table<'t, End<'static>, ()>,
 }
@@ -57,7 +57,7 @@ pub(super) struct OldRow {
 
 // === impl History ===
 
-impl<'t> History<'t> {
+impl<'t> HistoryTables<'t> {
     /// Opens the tables of the history. Creates them if an earlier version of robotgate made the file.
     pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, FileError> {
         Ok(Self {

@@ -41,7 +41,7 @@ pub(super) struct Queue {
 
 /// Texts that are written in one transaction, and the callers that wait for the result.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct TakenTexts {
     pub(super) texts: HashMap<Sha256, Arc<[u8]>>,
     pub(super) seen: Vec<Sighting>,
     pub(super) callers: Vec<oneshot::Sender<bool>>,
@@ -112,9 +112,9 @@ impl Queue {
         !self.waiting.is_empty() || !self.seen.is_empty()
     }
 
-    pub(super) fn take(&mut self) -> Taken {
+    pub(super) fn take(&mut self) -> TakenTexts {
         self.bytes = 0;
-        Taken {
+        TakenTexts {
             texts: std::mem::take(&mut self.waiting),
             seen: std::mem::take(&mut self.seen),
             callers: std::mem::take(&mut self.callers),
@@ -123,7 +123,7 @@ impl Queue {
 
     /// Queues the texts again after a write has failed. Returns the channels to everybody who waits for a text, even if
     /// that text was queued only during the write.
-    pub(super) fn give_back(&mut self, mut taken: Taken) -> Vec<oneshot::Sender<bool>> {
+    pub(super) fn give_back(&mut self, mut taken: TakenTexts) -> Vec<oneshot::Sender<bool>> {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);
         }

@@ -27,7 +27,7 @@ use crate::{
 /// The state that the writer thread and its callers share.
 pub(super) struct Shared {
     pub(super) path: PathBuf,
-    limits: Mutex<Limits>,
+    limits: Mutex<WriterLimits>,
     queue: Mutex<Queue>,
     /// Signalled when there is something to write.
     work: Condvar,
@@ -43,7 +43,7 @@ pub(super) struct Shared {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct WriterLimits {
     keep: Duration,
     pub(super) max_bytes: u64,
 }
@@ -82,7 +82,7 @@ impl Shared {
     pub(super) fn new(options: &EvidenceOptions) -> Self {
         Self {
             path: options.path.clone(),
-            limits: Mutex::new(Limits::of(options)),
+            limits: Mutex::new(WriterLimits::of(options)),
             queue: Mutex::default(),
             work: Condvar::new(),
             done: Condvar::new(),
@@ -142,12 +142,12 @@ impl Shared {
         }
     }
 
-    pub(super) fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> WriterLimits {
         *self.limits.lock()
     }
 
     pub(super) fn set_limits(&self, options: &EvidenceOptions) {
-        *self.limits.lock() = Limits::of(options);
+        *self.limits.lock() = WriterLimits::of(options);
     }
 
     pub(super) fn close(&self) {
@@ -306,7 +306,7 @@ impl Shared {
 
 // === impl Limits ===
 
-impl Limits {
+impl WriterLimits {
     fn of(options: &EvidenceOptions) -> Self {
         Self {
             keep: options.keep,

@@ -10,7 +10,7 @@ use std::{borrow::Cow, fmt::Display};
 use serde::Serialize;
 
 use self::bounded::{List, cut};
-use super::{AudienceStatement, Report};
+use super::{AudienceStatement, ExplainedDecision};
 use crate::{
     audit::Redirect,
     bot::Identity,
@@ -135,7 +135,7 @@ pub(crate) struct FetchRecord<'a> {
 
 /// Writes the report as JSON. `file` is the name of the file from which the robots.txt was read, and `None` if it was
 /// fetched. `fetch` is the result of the fetch.
-pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> String {
+pub(crate) fn write<'a>(report: &'a ExplainedDecision<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> String {
     bounded::to_string(&Object::new(report, file, fetch))
 }
 
@@ -165,7 +165,7 @@ impl FetchRecord<'_> {
 // === impl Object ===
 
 impl<'a> Object<'a> {
-    fn new(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> Self {
+    fn new(report: &'a ExplainedDecision<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> Self {
         let decision = report.decision;
         let explanation = report.why.as_ref().map(|why| &why.explanation);
         let competitors = explanation.map_or(&[][..], |explanation| &explanation.competitors);
@@ -273,7 +273,7 @@ impl<'a> Loser<'a> {
 // === impl Robots ===
 
 impl<'a> Robots<'a> {
-    fn new(report: &Report<'_>, file: Option<String>, fetch: FetchRecord<'a>) -> Self {
+    fn new(report: &ExplainedDecision<'_>, file: Option<String>, fetch: FetchRecord<'a>) -> Self {
         Self {
             url: report.decision.target().origin.robots_url(),
             file,

@@ -10,13 +10,13 @@ use super::{
     session::{Session, check_framing},
 };
 use crate::{
-    copy::{Failure, Freshness, Received, retry_after},
+    copy::{Failure, Freshness, OriginResponse, retry_after},
     upstream::{self, Fault, Repeat, Wanted},
 };
 
 /// The result of one request.
 pub(super) enum HopEnd {
-    Received(Received),
+    Response(OriginResponse),
     /// The origin answered 304: its document still has the entity tag that the request contained.
     NotModified(Freshness),
     Redirect {
@@ -99,7 +99,7 @@ impl Hop {
             Err(_) if status >= 500 => Body::default(),
             body => body?,
         };
-        Ok(HopEnd::Received(Received {
+        Ok(HopEnd::Response(OriginResponse {
             redirected: false,
             status,
             freshness,

@@ -47,7 +47,7 @@ impl Traced {
     /// or followed too many redirects.
     pub fn bytes(&self) -> Option<usize> {
         match &self.fetched {
-            Fetched::Received(received) => Some(received.bytes()),
+            Fetched::Response(received) => Some(received.bytes()),
             _ => None,
         }
     }

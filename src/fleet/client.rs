@@ -21,17 +21,17 @@ use tokio::{
 };
 
 use super::{
-    Counts,
+    FleetCounts,
     breaker::Breaker,
-    connection::{Connection, Server},
+    connection::{Connection, FleetServer},
 };
 use crate::text::plain_message;
 
 /// A connection to the fleet's server, with a circuit breaker.
-pub(super) struct Client {
+pub(super) struct FleetClient {
     /// For background tasks: they hold only this weak reference, so that the client can be dropped.
     this: Weak<Self>,
-    server: Server,
+    server: FleetServer,
     /// The channel for messages between robotgates.
     channel: String,
     /// The key that a probe writes, to test whether the fleet's server accepts writes.
@@ -54,7 +54,7 @@ pub(super) struct Client {
     listens_since: AtomicU64,
     /// How long a request waits for an answer of the fleet's server.
     pub(super) call_timeout: Duration,
-    counts: Arc<Counts>,
+    counts: Arc<FleetCounts>,
 }
 
 /// Why a call returned no result.
@@ -81,15 +81,15 @@ enum CallError {
 
 // === impl Client ===
 
-impl Client {
+impl FleetClient {
     /// Starts to connect in the background, and then subscribes to `channel`. Calls `on_push` with each message on the
     /// channel. Needs a tokio runtime.
     pub(super) fn start(
-        server: Server,
+        server: FleetServer,
         prefix: &str,
         channel: &str,
         call_timeout: Duration,
-        counts: Arc<Counts>,
+        counts: Arc<FleetCounts>,
         on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
     ) -> Arc<Self> {
         let client = Arc::new_cyclic(|this| Self {
@@ -315,7 +315,7 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for FleetClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("channel", &self.channel)

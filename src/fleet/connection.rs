@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 
 /// The address of the fleet's server, and how to log in.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct FleetServer {
     pub(super) endpoint: Endpoint,
     pub(super) login: RedisConnectionInfo,
 }
@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 // === impl Server ===
 
-impl Server {
+impl FleetServer {
     /// Connects and logs in. Calls `on_push` with each message that the fleet's server sends because of a subscription,
     /// and once more when the connection ends.
     ///

@@ -22,7 +22,7 @@ use super::{
     Fleet,
     client::Unavailable,
     message::{FETCHED, Message, Notice},
-    value::{self, MAX_BYTES, Rejection},
+    value::{self, CopyRejection, MAX_BYTES},
 };
 use crate::{
     copy::{Due, OriginState, Policy, SiteDocument},
@@ -130,7 +130,7 @@ impl Fleet {
     }
 
     /// Decodes a value that the fleet's server stores under `key`. If the value must not be used, counts its
-    /// [`Rejection`] and returns `None`.
+    /// [`CopyRejection`] and returns `None`.
     async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
         let (key, secret, now) = (key.to_owned(), self.channel.secret.clone(), SystemTime::now());
         let takes_long = bytes.len() > LARGE;
@@ -138,14 +138,14 @@ impl Fleet {
         let decoded = match takes_long {
             true => tokio::task::spawn_blocking(decode)
                 .await
-                .unwrap_or(Err(Rejection::Corrupt)),
+                .unwrap_or(Err(CopyRejection::Corrupt)),
             false => decode(),
         };
         // Robotgates with another profile store their copies under other keys. So if the copy under this key has
         // another profile, it is corrupt.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
-            false => Err(Rejection::Corrupt),
+            false => Err(CopyRejection::Corrupt),
         };
         match decoded.and_then(fits) {
             Ok(state) => Some(state),

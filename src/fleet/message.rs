@@ -12,7 +12,7 @@ use std::{collections::HashMap, sync::Weak, time::Duration};
 use ring::hmac;
 use tokio::sync::mpsc;
 
-use super::client::Client;
+use super::client::FleetClient;
 use crate::origin::Origin;
 
 /// What a robotgate tells the other robotgates.
@@ -59,7 +59,7 @@ enum Kind {
 }
 
 /// Calls `on_notice` for each message that is neither too old nor repeated. Ends when the robotgate leaves the fleet.
-pub(super) async fn deliver(client: Weak<Client>, mut inbox: mpsc::Receiver<Message>, on_notice: impl Fn(Notice)) {
+pub(super) async fn deliver(client: Weak<FleetClient>, mut inbox: mpsc::Receiver<Message>, on_notice: impl Fn(Notice)) {
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };

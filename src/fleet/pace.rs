@@ -21,7 +21,7 @@ use crate::{
 /// The fleet server's answer when a request asks for a slot: a time at which it may be sent. The durations are counted
 /// from the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reservation {
+pub(crate) enum SlotReservation {
     /// The request may be sent after this time. No other request gets the same slot.
     Reserved(Duration),
     /// The origin has asked for a pause. This much of it is left. No slot was reserved.
@@ -52,7 +52,7 @@ impl Fleet {
         gap: Duration,
         longest_wait: Duration,
         time_left: Duration,
-    ) -> Option<Reservation> {
+    ) -> Option<SlotReservation> {
         if self.client.has_just_failed() {
             return None;
         }
@@ -61,8 +61,10 @@ impl Fleet {
         // The script never answers with a wait above these limits. Ignore an answer with a longer wait, because it is
         // not from the script.
         let is_sound = match slot {
-            Reservation::Reserved(wait) => micros(wait) <= longest_wait,
-            Reservation::Paused(wait) | Reservation::TooLate(wait) => wait <= LONGEST_PAUSE + MAX_WAIT + MAX_GAP,
+            SlotReservation::Reserved(wait) => micros(wait) <= longest_wait,
+            SlotReservation::Paused(wait) | SlotReservation::TooLate(wait) => {
+                wait <= LONGEST_PAUSE + MAX_WAIT + MAX_GAP
+            }
         };
         is_sound.then_some(slot)
     }
@@ -140,11 +142,11 @@ impl Fleet {
 }
 
 /// Parses an answer of [`RESERVE`].
-fn parse_reservation(answer: &Value) -> Option<Reservation> {
+fn parse_reservation(answer: &Value) -> Option<SlotReservation> {
     match numbers(answer)? {
-        [1, wait, 0] => Some(Reservation::Reserved(Duration::from_micros(wait))),
-        [0, wait, 0] => Some(Reservation::TooLate(Duration::from_micros(wait))),
-        [0, _, pause] => Some(Reservation::Paused(Duration::from_micros(pause))),
+        [1, wait, 0] => Some(SlotReservation::Reserved(Duration::from_micros(wait))),
+        [0, wait, 0] => Some(SlotReservation::TooLate(Duration::from_micros(wait))),
+        [0, _, pause] => Some(SlotReservation::Paused(Duration::from_micros(pause))),
         _ => None,
     }
 }

@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 use super::{
     FleetError,
-    connection::{Endpoint, Server},
+    connection::{Endpoint, FleetServer},
 };
 use crate::{pace::MAX_GAP, pem};
 
 /// What a robotgate needs to join a fleet. The files that the configuration names are already read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct FleetSettings {
     pub address: Address,
     pub username: Option<Secret>,
     pub password: Option<Secret>,
@@ -74,7 +74,7 @@ pub struct Secret(Arc<[u8]>);
 
 // === impl Settings ===
 
-impl Settings {
+impl FleetSettings {
     /// The default for `call_timeout`. On a busy machine, tests use a longer time.
     pub const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 
@@ -82,7 +82,7 @@ impl Settings {
     ///
     /// # Errors
     /// Fails if the server's name or the certificates cannot be used.
-    pub(super) fn server(&self) -> Result<Server, FleetError> {
+    pub(super) fn server(&self) -> Result<FleetServer, FleetError> {
         let info = &self.address.info;
         // With the protocol RESP3, the connection for the calls can also receive the messages of a subscription.
         let mut login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
@@ -104,7 +104,7 @@ impl Settings {
             // This never happens, because an `Address` has no other kind of URL.
             other => return Err(FleetError::Name(other.to_string())),
         };
-        Ok(Server { endpoint, login })
+        Ok(FleetServer { endpoint, login })
     }
 
     /// Returns the TLS settings for the connection to the server. The server's certificate must be from one of the

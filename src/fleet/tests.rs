@@ -18,17 +18,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 use crate::{
-    copy::{Fetched, Freshness, OriginState, Policy, Received, SiteDocument},
+    copy::{Fetched, Freshness, OriginResponse, OriginState, Policy, SiteDocument},
     origin::Origin,
 };
 
 /// A Redis server on a socket in a folder of its own. It stops when the test ends.
-pub(crate) struct Server {
+pub(crate) struct RedisServer {
     child: Child,
     folder: tempfile::TempDir,
 }
 
-impl Server {
+impl RedisServer {
     /// Starts a server. Returns `None` if redis-server is not installed; fails in that case if `CI` is set.
     pub(crate) fn start() -> Option<Self> {
         if !Path::new("/usr/bin/redis-server").exists() {
@@ -47,9 +47,9 @@ impl Server {
         Some(Self { child, folder })
     }
 
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> FleetSettings {
         let url = format!("unix://{}", self.folder.path().join("redis.sock").display());
-        Settings {
+        FleetSettings {
             address: url.parse().expect("an address"),
             username: None,
             password: None,
@@ -68,7 +68,7 @@ impl Server {
 
     pub(crate) async fn gate_with(
         &self,
-        settings: &Settings,
+        settings: &FleetSettings,
         on_notice: impl Fn(Notice) + Send + Sync + 'static,
     ) -> Arc<Fleet> {
         let fetched_as = FetchedAs {
@@ -139,7 +139,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
     }
@@ -168,7 +168,7 @@ fn site() -> Origin {
 /// Returns what a robotgate knows of an origin after it fetched the robots.txt `body` at the time `at`.
 fn fetched(body: &str, at: SystemTime) -> OriginState {
     let policy = Policy::default();
-    let answer = Fetched::Received(Received::new(200, body));
+    let answer = Fetched::Response(OriginResponse::new(200, body));
     OriginState::unknown().after(answer.meaning(&policy, at), 200, Freshness::default(), at, 0.0, &policy)
 }
 

@@ -3,7 +3,7 @@
 //!
 //! If the robotgates share a key, the tag is an HMAC-SHA256. Otherwise it is a SHA-256, which detects only accidental
 //! damage. The tag also covers the key under which the server stores the value. So nobody can store one origin's copy
-//! as that of another origin. Decoding an invalid value never panics: it returns a [`Rejection`].
+//! as that of another origin. Decoding an invalid value never panics: it returns a [`CopyRejection`].
 
 use std::{
     io::{Read as _, Write as _},
@@ -21,7 +21,7 @@ use crate::{
 
 words! {
     /// Why a robotgate ignores a robots.txt copy that the fleet's server stores.
-    pub enum Rejection {
+    pub enum CopyRejection {
         /// The value is damaged, or is no robots.txt copy.
         Corrupt = "corrupt",
         /// A later version of robotgate wrote the value.
@@ -68,37 +68,37 @@ pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>)
 /// Decodes the bytes that the fleet's server stores under `key`. Parsing a large text can take half a millisecond.
 ///
 /// # Errors
-/// Fails if the value must not be used. The [`Rejection`] says why.
+/// Fails if the value must not be used. The [`CopyRejection`] says why.
 pub(super) fn decode(
     key: &str,
     value: &[u8],
     secret: Option<&hmac::Key>,
     now: SystemTime,
-) -> Result<OriginState, Rejection> {
-    let (version, sealed) = value.split_first().ok_or(Rejection::Corrupt)?;
+) -> Result<OriginState, CopyRejection> {
+    let (version, sealed) = value.split_first().ok_or(CopyRejection::Corrupt)?;
     match *version {
         VERSION if value.len() <= MAX_BYTES => {}
-        later if later > VERSION => return Err(Rejection::Later),
-        _ => return Err(Rejection::Corrupt),
+        later if later > VERSION => return Err(CopyRejection::Later),
+        _ => return Err(CopyRejection::Corrupt),
     }
-    let (tag, payload) = sealed.split_first_chunk::<TAG>().ok_or(Rejection::Corrupt)?;
+    let (tag, payload) = sealed.split_first_chunk::<TAG>().ok_or(CopyRejection::Corrupt)?;
     match secret {
-        Some(secret) => hmac::verify(secret, payload, tag).map_err(|_| Rejection::Forged)?,
+        Some(secret) => hmac::verify(secret, payload, tag).map_err(|_| CopyRejection::Forged)?,
         None if *tag == Sha256::of(payload).0 => {}
-        None => return Err(Rejection::Corrupt),
+        None => return Err(CopyRejection::Corrupt),
     }
-    let (length, rest) = payload.split_first_chunk().ok_or(Rejection::Corrupt)?;
-    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| Rejection::Corrupt)?;
-    let (head, text) = rest.split_at_checked(length).ok_or(Rejection::Corrupt)?;
-    let head: Head = serde_json::from_slice(head).map_err(|_| Rejection::Corrupt)?;
+    let (length, rest) = payload.split_first_chunk().ok_or(CopyRejection::Corrupt)?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| CopyRejection::Corrupt)?;
+    let (head, text) = rest.split_at_checked(length).ok_or(CopyRejection::Corrupt)?;
+    let head: Head = serde_json::from_slice(head).map_err(|_| CopyRejection::Corrupt)?;
     if head.key != key {
-        return Err(Rejection::Misplaced);
+        return Err(CopyRejection::Misplaced);
     }
     let text = match head.state.copy {
-        Some(ref copy) => Some(inflate(text, copy.max_bytes()).ok_or(Rejection::Corrupt)?),
+        Some(ref copy) => Some(inflate(text, copy.max_bytes()).ok_or(CopyRejection::Corrupt)?),
         None => None,
     };
-    let state = head.state.restore(text.as_deref()).ok_or(Rejection::Corrupt)?;
+    let state = head.state.restore(text.as_deref()).ok_or(CopyRejection::Corrupt)?;
     // The configuration of the robotgate that wrote this value does not let bots reach the origin. The configuration of
     // this robotgate may let them, so this robotgate retries at once.
     let state = if state.is_prohibited() {
@@ -106,11 +106,11 @@ pub(super) fn decode(
     } else {
         state
     };
-    let asked = state.last_fetch().ok_or(Rejection::Corrupt)?;
+    let asked = state.last_fetch().ok_or(CopyRejection::Corrupt)?;
     let is_early = asked > now + CLOCK_SLACK;
     let is_long = state.useful_until().is_some_and(|until| until > now + LONGEST_LIFE);
     match is_early || is_long {
-        true => Err(Rejection::Future),
+        true => Err(CopyRejection::Future),
         false => Ok(state),
     }
 }
@@ -153,7 +153,7 @@ const LONGEST_LIFE: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 mod tests {
     use super::*;
     use crate::{
-        copy::{Fetched, Freshness, Policy, Received},
+        copy::{Fetched, Freshness, OriginResponse, Policy},
         robots::LIMIT,
     };
 
@@ -169,9 +169,9 @@ mod tests {
 
     fn state(status: u16, body: &[u8], fetched: SystemTime) -> OriginState {
         let policy = Policy::default();
-        let fetched_as = Fetched::Received(Received {
+        let fetched_as = Fetched::Response(OriginResponse {
             etag: Some("\"v1\"".into()),
-            ..Received::new(status, body)
+            ..OriginResponse::new(status, body)
         });
         let meaning = fetched_as.meaning(&policy, fetched);
         OriginState::unknown().after(meaning, status, Freshness::default(), fetched, 0.0, &policy)
@@ -213,20 +213,25 @@ mod tests {
         let later = [&[VERSION + 1], &plain[1..]].concat();
         let shared = secret(b"shared");
         for (what, value, secret, rejection) in [
-            ("nothing", &b""[..], None, Rejection::Corrupt),
-            ("a word", b"garbage", None, Rejection::Later),
-            ("version 0", &[0; 100], None, Rejection::Corrupt),
-            ("a later version", &later, None, Rejection::Later),
-            ("no tag where one is needed", &plain, Some(&shared), Rejection::Forged),
+            ("nothing", &b""[..], None, CopyRejection::Corrupt),
+            ("a word", b"garbage", None, CopyRejection::Later),
+            ("version 0", &[0; 100], None, CopyRejection::Corrupt),
+            ("a later version", &later, None, CopyRejection::Later),
+            (
+                "no tag where one is needed",
+                &plain,
+                Some(&shared),
+                CopyRejection::Forged,
+            ),
             (
                 "another key",
                 &keyed,
                 Some(&super::tests::secret(b"other")),
-                Rejection::Forged,
+                CopyRejection::Forged,
             ),
-            ("a tag that cannot be checked", &keyed, None, Rejection::Corrupt),
-            ("another origin's copy", &other, None, Rejection::Misplaced),
-            ("a fetch in the future", &ahead, None, Rejection::Future),
+            ("a tag that cannot be checked", &keyed, None, CopyRejection::Corrupt),
+            ("another origin's copy", &other, None, CopyRejection::Misplaced),
+            ("a fetch in the future", &ahead, None, CopyRejection::Future),
         ] {
             assert_eq!(decode(KEY, value, secret, now()), Err(rejection), "{what}");
         }
@@ -239,7 +244,7 @@ mod tests {
         let saved: Saved = serde_json::from_value(saved).expect("it is one");
         let state = saved.restore(rules().text()).expect("it fits");
         let value = encode(KEY, &state, None).expect("small");
-        assert_eq!(decode(KEY, &value, None, now()), Err(Rejection::Future));
+        assert_eq!(decode(KEY, &value, None, now()), Err(CopyRejection::Future));
     }
 
     #[test]
@@ -265,7 +270,7 @@ mod tests {
         let payload = bomb.finish().expect("memory");
         let value = [&[VERSION][..], &Sha256::of(&payload).0, &payload].concat();
         assert!(value.len() <= MAX_BYTES);
-        assert_eq!(decode(KEY, &value, None, now()), Err(Rejection::Corrupt));
+        assert_eq!(decode(KEY, &value, None, now()), Err(CopyRejection::Corrupt));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The counts of one span of time: a second, a minute or an hour. While the span lasts, [`Counts`] counts everything.
+//! The counts of one span of time: a second, a minute or an hour. While the span lasts, [`SpanCounts`] counts everything.
 //! When it has ended, a [`Slot`] keeps the bots and refusals with the most requests, and the sites that had the most
 //! refusals, failures or requests or were the slowest.
 
@@ -42,7 +42,7 @@ pub struct Refusal<S> {
 
 /// The counts of a span that has not ended, or of several spans together.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counts {
+pub(super) struct SpanCounts {
     pub(super) results: HashMap<DecisionKind, u32>,
     pub(super) bots: HashMap<Arc<str>, ByVerdict>,
     pub(super) sites: HashMap<Arc<str>, SiteCounts>,
@@ -62,7 +62,7 @@ pub(super) struct Slot {
 
 /// Maximum numbers of bots, sites and refusals that a slot keeps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct SlotLimits {
     pub(super) bots: usize,
     pub(super) sites: usize,
     pub(super) refusals: usize,
@@ -140,7 +140,7 @@ impl SiteCounts {
 
 // === impl Counts ===
 
-impl Counts {
+impl SpanCounts {
     /// Adds the counts of a slot.
     pub(super) fn add(&mut self, slot: &Slot) {
         for (result, count) in &slot.results {
@@ -173,7 +173,7 @@ impl Counts {
 
     /// Returns the slot of the span that began at `at` (in seconds since 1970). It has the numbers for each kind of
     /// decision, and at most as many bots, sites and refusals as `limits` says.
-    pub(super) fn slot(&self, at: u64, limits: Limits) -> Slot {
+    pub(super) fn slot(&self, at: u64, limits: SlotLimits) -> Slot {
         let mut results: Vec<_> = self.results.iter().map(|(result, count)| (*result, *count)).collect();
         results.sort_unstable_by_key(|(kind, _)| (kind.verdict as usize, kind.reason as usize, kind.forwarded));
         Slot {

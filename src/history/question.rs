@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use super::counts::{ByVerdict, Counts, Refusal, Slot};
+use super::counts::{ByVerdict, Refusal, Slot, SpanCounts};
 use crate::{
     decision::{DecisionKind, Handling},
     text::words,
@@ -22,7 +22,7 @@ words! {
 
 /// A question: which time, which requests, and how to group them.
 #[derive(Debug, Clone)]
-pub struct Question<'q> {
+pub struct HistoryQuestion<'q> {
     pub from: SystemTime,
     pub until: SystemTime,
     pub by: By,
@@ -38,7 +38,7 @@ pub struct Question<'q> {
 
 // === impl Question ===
 
-impl Question<'_> {
+impl HistoryQuestion<'_> {
     pub(super) fn has(&self, handling: Handling) -> bool {
         !self.only_refusals || handling == Handling::Refused
     }
@@ -103,7 +103,7 @@ impl Question<'_> {
     }
 
     /// Removes from `counts` the sites, bots and refusals that the question does not ask for.
-    pub(super) fn narrow(&self, counts: &mut Counts) {
+    pub(super) fn narrow(&self, counts: &mut SpanCounts) {
         counts
             .sites
             .retain(|name, _| self.site.is_none_or(|site| **name == *site));

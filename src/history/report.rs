@@ -11,16 +11,16 @@ use std::{
 use serde::{Serialize, Serializer};
 
 use super::{
-    By, Question,
-    counts::{ByVerdict, Counts, Refusal, SiteCounts, Slot},
+    By, HistoryQuestion,
+    counts::{ByVerdict, Refusal, SiteCounts, Slot, SpanCounts},
     rings::Resolution,
     seconds,
 };
 use crate::{decision::Handling, text::Timestamp};
 
-/// The answer to a [`Question`].
+/// The answer to a [`HistoryQuestion`].
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct HistoryReport {
     from: Timestamp,
     until: Timestamp,
     /// Seconds between two points of a series.
@@ -125,7 +125,7 @@ pub(super) struct Span {
 impl Span {
     /// Chooses the finest resolution in which the history still has, at `now`, the whole time that the question asks
     /// about. Chooses the shortest step with which a chart has at most `MAX_POINTS` points.
-    pub(super) fn of(question: &Question<'_>, now: u64) -> Self {
+    pub(super) fn of(question: &HistoryQuestion<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);
         let oldest = now.saturating_sub(Resolution::Hour.seconds() * Resolution::Hour.spans());
@@ -163,7 +163,12 @@ impl Span {
 
     /// Answers `question`. `slots` are the slots for the chart, and `of_tables` those for the tables. Each list has the
     /// resolution that this span chose for it, and begins with the oldest slot.
-    pub(super) fn report(&self, question: &Question<'_>, slots: &[Arc<Slot>], of_tables: &[Arc<Slot>]) -> Report {
+    pub(super) fn report(
+        &self,
+        question: &HistoryQuestion<'_>,
+        slots: &[Arc<Slot>],
+        of_tables: &[Arc<Slot>],
+    ) -> HistoryReport {
         let whole = self.resolution_of_tables().seconds();
         let (from, until) = (self.from - self.from % whole, self.until.next_multiple_of(whole));
         let earliest = from.saturating_sub(until - from);
@@ -171,7 +176,7 @@ impl Span {
             .first()
             .is_some_and(|slot| slot.at <= earliest + self.step.max(whole));
         let merged = |from, until| {
-            let mut counts = Counts::default();
+            let mut counts = SpanCounts::default();
             let inside = of_tables.iter().filter(|slot| (from..until).contains(&slot.at));
             inside.for_each(|slot| counts.add(slot));
             question.narrow(&mut counts);
@@ -198,7 +203,7 @@ impl Span {
             rows.collect()
         };
         let rows = |handling, of| refused(&now, before.as_ref(), question.limit, handling, of);
-        Report {
+        HistoryReport {
             from: timestamp(self.from),
             until: timestamp(self.until),
             step: self.step,
@@ -215,7 +220,7 @@ impl Span {
         }
     }
 
-    fn series(&self, question: &Question<'_>, slots: &[Arc<Slot>]) -> Vec<Series> {
+    fn series(&self, question: &HistoryQuestion<'_>, slots: &[Arc<Slot>]) -> Vec<Series> {
         // This cast loses nothing: the history has at most 8 days, so the number of points is small.
         let points = ((self.until - self.from) / self.step) as usize;
         let mut found: HashMap<Arc<str>, Vec<u64>> = HashMap::new();
@@ -291,13 +296,13 @@ impl RefusedBy {
 }
 
 fn refused(
-    now: &Counts,
-    before: Option<&Counts>,
+    now: &SpanCounts,
+    before: Option<&SpanCounts>,
     limit: usize,
     handling: Handling,
     of: fn(&Refusal<Arc<str>>) -> RefusedBy,
 ) -> Vec<RefusalRow> {
-    let sums = |counts: &Counts| {
+    let sums = |counts: &SpanCounts| {
         let mut sums: HashMap<RefusedBy, u32> = HashMap::new();
         let refusals = counts.refusals.iter();
         for (refusal, count) in refusals.filter(|(refusal, _)| refusal.kind.handling() == handling) {
@@ -319,7 +324,7 @@ fn refused(
     rows.collect()
 }
 
-fn bots(now: &Counts, before: Option<&Counts>, limit: usize) -> Vec<BotRow> {
+fn bots(now: &SpanCounts, before: Option<&SpanCounts>, limit: usize) -> Vec<BotRow> {
     let mut rows: Vec<_> = now.bots.iter().collect();
     rows.sort_unstable_by_key(|(bot, verdicts)| {
         (Reverse(verdicts.refused()), Reverse(verdicts.total()), (*bot).clone())

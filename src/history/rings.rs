@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::counts::{Counts, Limits, Refusal, SiteCounts, Slot};
+use super::counts::{Refusal, SiteCounts, Slot, SlotLimits, SpanCounts};
 use crate::{decision::DecisionKind, text::plain_message};
 
 /// The length of the spans that time is divided into.
@@ -28,7 +28,7 @@ struct Ring {
     slots: VecDeque<Arc<Slot>>,
     /// When the current span began, in seconds since 1970.
     at: u64,
-    current: Counts,
+    current: SpanCounts,
 }
 
 /// The names of sites and bots and the texts of rules. Each is stored once, and together they take at most
@@ -62,20 +62,20 @@ impl Resolution {
         }
     }
 
-    pub(super) const fn limits(self) -> Limits {
+    pub(super) const fn limits(self) -> SlotLimits {
         match self {
             // No sites: the service reads the counts of the sites only every few seconds.
-            Self::Second => Limits {
+            Self::Second => SlotLimits {
                 bots: 16,
                 sites: 0,
                 refusals: 0,
             },
-            Self::Minute => Limits {
+            Self::Minute => SlotLimits {
                 bots: 16,
                 sites: 22,
                 refusals: 22,
             },
-            Self::Hour => Limits {
+            Self::Hour => SlotLimits {
                 bots: 32,
                 sites: 64,
                 refusals: 64,
@@ -100,7 +100,7 @@ impl Rings {
             resolution,
             slots: slots.next().into_iter().flatten().map(Arc::new).collect(),
             at: 0,
-            current: Counts::default(),
+            current: SpanCounts::default(),
         }))
     }
 
@@ -116,7 +116,7 @@ impl Rings {
             let sites = hour.sites.len() + minute.sites.len();
             if sites.max(hour.refusals.len() + minute.refusals.len()) > MAX_CURRENT {
                 let cut = hour.slot(0, CUT);
-                *hour = Counts::default();
+                *hour = SpanCounts::default();
                 hour.add(&cut);
             }
             hour.add(&minute);
@@ -209,7 +209,7 @@ impl Ring {
             return None;
         }
         let ended = (!self.current.is_empty()).then(|| Arc::new(self.ended()));
-        self.current = Counts::default();
+        self.current = SpanCounts::default();
         self.slots.extend(ended.clone());
         self.at = at;
         // If the clock was set back, drop the spans that are now in the future. Otherwise, they would be counted twice
@@ -276,7 +276,7 @@ const MAX_TEXT: usize = 128;
 /// not counted. A map of this size is as full as it can be: one more entry would double its memory.
 pub(super) const MAX_CURRENT: usize = 4096 / 8 * 7;
 /// If a minute would bring the current hour above [`MAX_CURRENT`], the hour is first cut to these limits.
-const CUT: Limits = Limits {
+const CUT: SlotLimits = SlotLimits {
     bots: 1024,
     sites: 512,
     refusals: 512,

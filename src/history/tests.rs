@@ -102,8 +102,8 @@ impl Proxy {
     }
 }
 
-fn question(from: u64, until: u64, by: By) -> Question<'static> {
-    Question {
+fn question(from: u64, until: u64, by: By) -> HistoryQuestion<'static> {
+    HistoryQuestion {
         from: at(from),
         until: at(until),
         by,
@@ -114,7 +114,7 @@ fn question(from: u64, until: u64, by: By) -> Question<'static> {
     }
 }
 
-fn report(history: &History, now: u64, question: &Question<'_>) -> serde_json::Value {
+fn report(history: &History, now: u64, question: &HistoryQuestion<'_>) -> serde_json::Value {
     serde_json::to_value(history.report(at(now), question)).expect("JSON")
 }
 
@@ -189,7 +189,7 @@ fn a_question_is_answered_by_verdict_reason_bot_site_and_answer() {
         (By::Site, true, vec![(Some(A), 3), (Some(B), 2)]),
         (By::Answer, false, vec![(Some("answered"), 4), (Some("failed"), 1)]),
     ] {
-        let question = Question {
+        let question = HistoryQuestion {
             only_refusals,
             ..question(0, 90, by)
         };
@@ -209,7 +209,7 @@ fn a_question_is_answered_by_verdict_reason_bot_site_and_answer() {
         (None, Some("Acme"), By::Site, vec![(Some(A), 3)]),
         (None, Some("nobody"), By::Reason, vec![]),
     ] {
-        let question = Question {
+        let question = HistoryQuestion {
             site,
             bot,
             ..question(0, 90, by)
@@ -233,7 +233,7 @@ fn a_bot_is_selected_by_its_label_and_shown_by_its_name() {
         ("none", vec![None], vec![(Some("deny"), 1)]),
         ("curl", vec![], vec![]),
     ] {
-        let question = Question {
+        let question = HistoryQuestion {
             bot: Some(bot),
             ..question(0, 60, By::Verdict)
         };
@@ -249,7 +249,7 @@ fn a_bot_is_selected_by_its_label_and_shown_by_its_name() {
             assert!(rows.iter().all(|row| row["bot_label"] == bot), "{found:#}");
         }
     }
-    let at_site = Question {
+    let at_site = HistoryQuestion {
         site: Some(A),
         ..question(0, 60, By::Bot)
     };
@@ -282,7 +282,7 @@ fn what_is_not_enforced_is_no_refusal() {
             (None, Some("Trial")),
             (Some(A), Some("Trial")),
         ] {
-            let question = Question {
+            let question = HistoryQuestion {
                 only_refusals,
                 site,
                 bot,

@@ -32,7 +32,7 @@ pub(super) trait Label: Copy + 'static {
 
 /// A counter for each value of a label.
 #[derive(Debug)]
-pub(super) struct Counts<L> {
+pub(super) struct LabelCounts<L> {
     counters: ShardedCounters,
     label: PhantomData<L>,
 }
@@ -225,7 +225,7 @@ impl Class {
 impl From<&Fetched> for FetchResult {
     fn from(fetched: &Fetched) -> Self {
         match fetched {
-            Fetched::Received(received) => Self::of_status(received.status),
+            Fetched::Response(received) => Self::of_status(received.status),
             Fetched::NotModified { .. } => Self::NotModified,
             Fetched::TooManyRedirects { .. } => Self::RedirectLoop,
             Fetched::Failed(failure) => Self::of_error(&failure.error),
@@ -276,7 +276,7 @@ impl FetchResult {
 
 // === impl Counts ===
 
-impl<L: Label> Default for Counts<L> {
+impl<L: Label> Default for LabelCounts<L> {
     fn default() -> Self {
         Self {
             counters: ShardedCounters::new(L::COUNT),
@@ -285,7 +285,7 @@ impl<L: Label> Default for Counts<L> {
     }
 }
 
-impl<L: Label> Counts<L> {
+impl<L: Label> LabelCounts<L> {
     pub(super) fn add(&self, label: L) {
         self.counters.add(label.index(), 1);
     }

@@ -19,7 +19,7 @@ use prometheus_client::{
 
 use super::{Format, Metrics, Snapshot, label::Label, page::Page};
 use crate::{
-    fleet::Rejection,
+    fleet::CopyRejection,
     text::micros_since_1970,
     usage::{Vocabulary, VocabularyPolicy},
 };
@@ -340,7 +340,7 @@ impl MetricsCollector {
         page.counters(
             "robotgate_fleet_copies_rejected",
             "Copies on the fleet's server that were ignored, by reason.",
-            std::iter::zip(Rejection::ALL, &counts.rejected)
+            std::iter::zip(CopyRejection::ALL, &counts.rejected)
                 .filter_map(|(why, count)| Some(([("reason", why.as_str())], counted(count)?))),
         )
     }

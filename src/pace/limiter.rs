@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Cause, Later, Limits, Policy,
+    Cause, Later, PaceLimits, Policy,
     backoff::{Backoff, LONGEST_PAUSE},
     queue::{Ahead, Queue, Waiter},
 };
@@ -65,7 +65,7 @@ impl<K: Eq, T> Limiter<K, T> {
     /// # Errors
     /// Fails if the request would wait longer than `max_wait`, or if the queue is full. The error says when the client
     /// can retry it.
-    pub fn enter(&mut self, now: Instant, bot: K, limits: Limits, owner: T) -> Result<u64, Later> {
+    pub fn enter(&mut self, now: Instant, bot: K, limits: PaceLimits, owner: T) -> Result<u64, Later> {
         let starts = self.estimate(now, self.queue.ahead(&bot), &limits);
         let deadline = now + limits.max_wait;
         let cause = match starts > deadline {
@@ -90,7 +90,7 @@ impl<K: Eq, T> Limiter<K, T> {
     }
 
     /// Returns what makes a request with these limits wait: a pause, the number of running requests, or the gap.
-    fn cause(&self, now: Instant, limits: &Limits) -> Cause {
+    fn cause(&self, now: Instant, limits: &PaceLimits) -> Cause {
         match () {
             () if self.is_paused(now) => Cause::Pause,
             () if self.reach(now).from(limits.gap) <= now && !self.has_room(limits) => Cause::Concurrency,
@@ -185,7 +185,7 @@ impl<K: Eq, T> Limiter<K, T> {
     }
 
     /// Returns when a new request of `bot` could be sent, or `None` if that is now. Reserves nothing.
-    pub fn not_before(&self, now: Instant, bot: &K, limits: &Limits) -> Option<Later> {
+    pub fn not_before(&self, now: Instant, bot: &K, limits: &PaceLimits) -> Option<Later> {
         let starts = self.estimate(now, self.queue.ahead(bot), limits);
         let at = match self.has_room(limits) {
             true => starts,
@@ -220,16 +220,16 @@ impl<K: Eq, T> Limiter<K, T> {
     }
 
     /// Returns whether a request with these limits may run in addition to the running ones.
-    fn is_open(&self, limits: &Limits) -> bool {
+    fn is_open(&self, limits: &PaceLimits) -> bool {
         self.has_room(limits) && (self.unsent == 0 || limits.gap.is_zero())
     }
 
-    fn has_room(&self, limits: &Limits) -> bool {
+    fn has_room(&self, limits: &PaceLimits) -> bool {
         limits.concurrency.is_none_or(|most| self.running < most)
     }
 
     /// Estimates when a new request could be sent. `ahead` describes the requests that are sent before it.
-    fn estimate(&self, now: Instant, ahead: Option<Ahead>, limits: &Limits) -> Instant {
+    fn estimate(&self, now: Instant, ahead: Option<Ahead>, limits: &PaceLimits) -> Instant {
         let reach = self.reach(now);
         match ahead {
             Some(ahead) => (reach.from(ahead.first) + ahead.others + limits.gap).max(reach.from(limits.gap)),

@@ -47,7 +47,7 @@ pub enum BeyondMax {
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PaceLimits {
     /// Minimum time since the previous request to the origin.
     pub gap: Duration,
     /// Which delay `gap` equals: `pace.delay`, the bot's `delay` or the site's `Crawl-delay`.
@@ -85,7 +85,7 @@ impl Policy {
         &self,
         bot_delay: Option<Duration>,
         crawl_delay: Option<Duration>,
-    ) -> Result<Limits, CrawlDelayTooLong> {
+    ) -> Result<PaceLimits, CrawlDelayTooLong> {
         let (max, asked) = (self.crawl_delay_max, crawl_delay.unwrap_or_default());
         match asked > max && self.beyond_max == BeyondMax::Refuse {
             true => Err(CrawlDelayTooLong { asked, max }),
@@ -94,13 +94,13 @@ impl Policy {
     }
 
     /// Returns the limits like [`limits`](Self::limits), but shortens a `Crawl-delay` that is above the maximum.
-    fn clipped(&self, bot_delay: Duration, crawl_delay: Duration) -> Limits {
+    fn clipped(&self, bot_delay: Duration, crawl_delay: Duration) -> PaceLimits {
         let (gap, gap_cause) = match self.delay.max(bot_delay).max(crawl_delay.min(self.crawl_delay_max)) {
             gap if gap == self.delay => (gap, Cause::Delay),
             gap if gap == bot_delay => (gap, Cause::BotDelay),
             gap => (gap, Cause::CrawlDelay),
         };
-        Limits {
+        PaceLimits {
             gap,
             gap_cause,
             bot_delay,
@@ -113,7 +113,7 @@ impl Policy {
 
 // === impl Limits ===
 
-impl Limits {
+impl PaceLimits {
     /// Returns the limits of the same request after a reload, which changed the policy while the request waited.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
@@ -126,7 +126,7 @@ impl Limits {
 }
 
 #[cfg(test)]
-impl Default for Limits {
+impl Default for PaceLimits {
     fn default() -> Self {
         Policy::default().clipped(Duration::ZERO, Duration::ZERO)
     }

@@ -6,19 +6,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Limits;
+use super::PaceLimits;
 
 /// The waiting requests of each bot. `K` identifies a bot. `T` is a value that the caller stores with each request.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
     /// A line of waiting requests for each bot that has any. The first request of the first line is sent next.
-    lines: VecDeque<Line<K, T>>,
+    lines: VecDeque<BotQueue<K, T>>,
     /// The number of the request that arrived last.
     last: u64,
 }
 
 #[derive(Debug)]
-struct Line<K, T> {
+struct BotQueue<K, T> {
     bot: K,
     waiting: VecDeque<Waiter<T>>,
 }
@@ -26,7 +26,7 @@ struct Line<K, T> {
 #[derive(Debug)]
 pub(super) struct Waiter<T> {
     number: u64,
-    pub(super) limits: Limits,
+    pub(super) limits: PaceLimits,
     /// If the request is still waiting at this time, it is refused.
     pub(super) deadline: Instant,
     pub(super) owner: T,
@@ -61,7 +61,7 @@ impl<K: Eq, T> Queue<K, T> {
     }
 
     /// Adds a request at the end of its bot's line, and returns its number.
-    pub(super) fn push(&mut self, bot: K, limits: Limits, deadline: Instant, owner: T) -> u64 {
+    pub(super) fn push(&mut self, bot: K, limits: PaceLimits, deadline: Instant, owner: T) -> u64 {
         self.last += 1;
         let waiter = Waiter {
             number: self.last,
@@ -71,7 +71,7 @@ impl<K: Eq, T> Queue<K, T> {
         };
         match self.lines.iter_mut().find(|line| line.bot == bot) {
             Some(line) => line.waiting.push_back(waiter),
-            None => self.lines.push_back(Line {
+            None => self.lines.push_back(BotQueue {
                 bot,
                 waiting: VecDeque::from([waiter]),
             }),

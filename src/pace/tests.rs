@@ -8,11 +8,11 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn limits(gap: u64) -> Limits {
-    Limits {
+fn limits(gap: u64) -> PaceLimits {
+    PaceLimits {
         gap: seconds(gap),
         max_wait: seconds(10),
-        ..Limits::default()
+        ..PaceLimits::default()
     }
 }
 
@@ -46,7 +46,7 @@ impl Site {
     }
 
     /// Adds a request to the queue. The error says after how many seconds it can be retried.
-    fn enter(&mut self, name: &'static str, limits: Limits) -> Result<u64, u64> {
+    fn enter(&mut self, name: &'static str, limits: PaceLimits) -> Result<u64, u64> {
         let (now, bot) = (self.now(), name.chars().next().expect("a bot"));
         let entered = self.limiter.enter(now, bot, limits, name);
         entered.map_err(|later| (later.at - now).as_secs())
@@ -162,7 +162,7 @@ fn the_largest_gap_is_kept_by_the_request_that_it_is_for() {
 #[test]
 fn so_many_run_at_once() {
     let mut site = Site::new();
-    let two = Limits {
+    let two = PaceLimits {
         concurrency: Some(2),
         ..limits(0)
     };
@@ -209,7 +209,7 @@ fn what_would_wait_too_long_is_refused_at_once() {
 #[test]
 fn nobody_waits_who_may_not_wait() {
     let mut site = Site::new();
-    let at_once = Limits {
+    let at_once = PaceLimits {
         max_wait: Duration::ZERO,
         ..limits(4)
     };
@@ -253,7 +253,7 @@ fn who_leaves_makes_room() {
 #[test]
 fn so_many_wait_for_one_origin() {
     let mut site = Site::new();
-    let one = Limits {
+    let one = PaceLimits {
         concurrency: Some(1),
         ..limits(0)
     };
@@ -313,7 +313,7 @@ fn other_limits_apply_to_those_who_wait() {
 
 #[test]
 fn a_refusal_says_which_limit_is_the_cause() {
-    let entered = |site: &mut Site, limits: Limits| {
+    let entered = |site: &mut Site, limits: PaceLimits| {
         let entered = site.limiter.enter(site.now(), 'z', limits, "z1");
         entered.map_err(|later| later.cause)
     };

@@ -16,9 +16,9 @@ use super::{
     origin_pacer::{Present, SOON},
 };
 use crate::{
-    fleet::{Fleet, OnLoss, Reservation},
+    fleet::{Fleet, OnLoss, SlotReservation},
     origin::Origin,
-    pace::{Cause, Later, Limits, Policy},
+    pace::{Cause, Later, PaceLimits, Policy},
 };
 
 /// The fleet, and what to do while its server cannot be used.
@@ -39,13 +39,13 @@ struct HeldTurn {
 }
 
 /// Keeps track of how long one request waits, from its arrival on, and of the limits that apply to it.
-struct Wait<'p> {
+struct WaitTracker<'p> {
     pacer: &'p Pacer,
     /// Receives the new limits when the configuration is reloaded.
     reloaded: watch::Receiver<Option<Policy>>,
     began: Instant,
     deadline: Instant,
-    limits: Limits,
+    limits: PaceLimits,
     /// Whether the request had to wait because of the limits. Waiting for the fleet server's answer does not count.
     has_waited: bool,
 }
@@ -65,9 +65,9 @@ impl FleetPace {
         pacer: &Pacer,
         origin: &Origin,
         bot: &str,
-        limits: Limits,
+        limits: PaceLimits,
     ) -> Result<Turn, TooEarly> {
-        let mut wait = Wait::new(pacer, limits);
+        let mut wait = WaitTracker::new(pacer, limits);
         let queued = match self.fleet.is_used() {
             true => limits,
             false => self.without_server(limits).ok_or(wait.too_early(no_server()))?,
@@ -94,7 +94,7 @@ impl FleetPace {
             let reserved = self.fleet.reserve(origin, wait.limits.gap, left, time_left).await;
             time_left = time_left.saturating_sub(now().saturating_duration_since(asked));
             match reserved {
-                Some(Reservation::Reserved(slot)) => {
+                Some(SlotReservation::Reserved(slot)) => {
                     let held = HeldTurn {
                         turn: Some(turn),
                         until: now() + slot,
@@ -109,8 +109,8 @@ impl FleetPace {
                         break Some(asked + slot);
                     }
                 }
-                Some(Reservation::Paused(left)) => turn.pause(left),
-                Some(Reservation::TooLate(slot)) => {
+                Some(SlotReservation::Paused(left)) => turn.pause(left),
+                Some(SlotReservation::TooLate(slot)) => {
                     let cause = wait.limits.gap_cause;
                     let at = now() + slot;
                     return Err(wait.too_early(Later { at, cause }));
@@ -141,7 +141,13 @@ impl FleetPace {
     }
 
     /// Returns when a request could be sent, or `None` if it could be sent now. Reserves nothing.
-    pub(super) async fn not_before(&self, pacer: &Pacer, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
+    pub(super) async fn not_before(
+        &self,
+        pacer: &Pacer,
+        origin: &Origin,
+        bot: &str,
+        limits: &PaceLimits,
+    ) -> Option<Later> {
         let here = |limits| pacer.not_before(origin, bot, &limits);
         let later = match self.fleet.next_slot(origin, limits.gap).await {
             Some(next) => {
@@ -165,9 +171,9 @@ impl FleetPace {
 
     /// Returns the limits for this robotgate while the fleet's server cannot be used, or `None` if the robotgate must
     /// send nothing (`on-loss` is `refuse`).
-    fn without_server(&self, limits: Limits) -> Option<Limits> {
+    fn without_server(&self, limits: PaceLimits) -> Option<PaceLimits> {
         let gap = self.on_loss.gap(limits.gap, self.size)?;
-        Some(Limits { gap, ..limits })
+        Some(PaceLimits { gap, ..limits })
     }
 }
 
@@ -197,8 +203,8 @@ impl Drop for HeldTurn {
 
 // === impl Wait ===
 
-impl<'p> Wait<'p> {
-    fn new(pacer: &'p Pacer, limits: Limits) -> Self {
+impl<'p> WaitTracker<'p> {
+    fn new(pacer: &'p Pacer, limits: PaceLimits) -> Self {
         let began = now();
         Self {
             pacer,
@@ -238,7 +244,7 @@ impl<'p> Wait<'p> {
         while at > now() && !self.pacer.is_lifted() {
             // This fails if too many requests wait, or if a reload has made `max_wait` shorter, so that the deadline is
             // now before the slot.
-            let Limits { gap, gap_cause, .. } = self.limits;
+            let PaceLimits { gap, gap_cause, .. } = self.limits;
             self.until(at, gap_cause).await?;
             at = at.checked_sub(gap.saturating_sub(self.limits.gap)).unwrap_or(at);
         }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use super::{fleet_slot::FleetSlot, now};
-use crate::pace::{Cause, Later, Limiter, Limits, Policy, Step};
+use crate::pace::{Cause, Later, Limiter, PaceLimits, Policy, Step};
 
 /// How many requests wait at present, over all origins, and how many may wait.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ impl WaitingRequest {
     pub(super) fn enter(
         pacer: Arc<OriginPacer>,
         bot: &str,
-        limits: Limits,
+        limits: PaceLimits,
         waiting: &Arc<Waiting>,
     ) -> Result<Self, TooEarly> {
         let (sender, receiver) = oneshot::channel();

@@ -13,17 +13,17 @@ fn origin(host: &str) -> Origin {
     format!("https://{host}").parse().expect("an origin")
 }
 
-fn limits(gap: u64) -> Limits {
-    Limits {
+fn limits(gap: u64) -> PaceLimits {
+    PaceLimits {
         gap: Duration::from_secs(gap),
         max_wait: Duration::from_secs(10),
-        ..Limits::default()
+        ..PaceLimits::default()
     }
 }
 
 type Asking = Pin<Box<dyn Future<Output = Result<Turn, TooEarly>> + Send>>;
 
-fn ask(pacer: &Arc<Pacer>, bot: &'static str, limits: Limits) -> Asking {
+fn ask(pacer: &Arc<Pacer>, bot: &'static str, limits: PaceLimits) -> Asking {
     let pacer = pacer.clone();
     Box::pin(async move { pacer.turn(&origin("a.example"), bot, limits).await })
 }
@@ -110,7 +110,7 @@ async fn a_pause_is_told_at_once_to_those_who_wait_in_vain() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_has_ended_goes_to_the_next() {
     let pacer = Arc::new(Pacer::new(100));
-    let one = Limits {
+    let one = PaceLimits {
         concurrency: Some(1),
         ..limits(0)
     };
@@ -190,11 +190,11 @@ fn no_more_origins_are_kept_than_there_is_room_for() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_at_once_never_run_more_than_may() {
     let pacer = Arc::new(Pacer::new(1000));
-    let few = Limits {
+    let few = PaceLimits {
         gap: Duration::from_micros(50),
         concurrency: Some(3),
         max_wait: Duration::from_secs(60),
-        ..Limits::default()
+        ..PaceLimits::default()
     };
     let running = Arc::new(AtomicU32::new(0));
     let tasks: Vec<_> = (0..200)

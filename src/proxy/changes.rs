@@ -24,7 +24,7 @@ use crate::{
     metrics::{ChangeEffect, Metrics},
     origin::Origin,
     replay::{AnsweredSite, LoggedDecision},
-    robots::{ChangedRule, ChangedStatement, Changes, changes},
+    robots::{ChangedRule, ChangedStatement, LineChanges, changes},
     text::{Timestamp, plain, plain_message},
 };
 
@@ -38,7 +38,7 @@ pub(super) struct ChangeNotes {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: VecDeque<Change>,
+    waiting: VecDeque<RobotsChange>,
     /// Memory that the robots.txt copies in `waiting` take, in bytes.
     weight: usize,
     /// Whether a thread is running that records the changes in `waiting`.
@@ -48,7 +48,7 @@ struct Queue {
 
 /// A change of a site's robots.txt, with everything that is needed to record it.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct RobotsChange {
     pub(super) origin: Origin,
     pub(super) before: Answered,
     pub(super) after: Answered,
@@ -89,7 +89,7 @@ struct Effect {
 impl ChangeNotes {
     /// Queues a change to be compared and recorded. If the queue is full, records it at once without a comparison. Call
     /// this in a Tokio runtime.
-    pub(super) fn note(self: &Arc<Self>, change: Change) {
+    pub(super) fn note(self: &Arc<Self>, change: RobotsChange) {
         let weight = change.weight();
         let mut queue = self.queue.lock();
         let is_full = queue.waiting.len() >= MAX_WAITING || queue.weight + weight > MAX_WEIGHT;
@@ -135,7 +135,7 @@ impl ChangeNotes {
         }
     }
 
-    fn next(&self) -> Option<(Change, bool)> {
+    fn next(&self) -> Option<(RobotsChange, bool)> {
         let mut queue = self.queue.lock();
         let Some(change) = queue.waiting.pop_front() else {
             queue.is_running = false;
@@ -162,7 +162,7 @@ impl Drop for Ended<'_> {
 
 // === impl Change ===
 
-impl Change {
+impl RobotsChange {
     fn weight(&self) -> usize {
         let copies = [&self.before, &self.after];
         copies.iter().map(|answered| answered.weight()).sum()
@@ -170,7 +170,7 @@ impl Change {
 
     /// Compares the robots.txt before the change with the one after it. Decides the recent requests in memory again,
     /// first by the old robots.txt and then by the new one. Blocks for up to a few seconds.
-    fn compare(&self) -> (Changes, Effect) {
+    fn compare(&self) -> (LineChanges, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
         let effect = match found.has_rules() {
@@ -225,7 +225,7 @@ impl Change {
 
     /// Logs and counts the change. `compared` is `None` if the robots.txt before the change was not compared with the
     /// one after it, because too many changes wait or robotgate stops.
-    fn log(&self, compared: Option<(Changes, Effect)>) {
+    fn log(&self, compared: Option<(LineChanges, Effect)>) {
         let is_compared = compared.is_some();
         let (found, effect) = compared.unwrap_or_default();
         let meaning = match (is_compared, found.has_rules()) {
@@ -318,7 +318,7 @@ fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'
 
 /// Returns, for the log, the groups of a robots.txt in which rules were added or removed. The log shows only a limited
 /// number of groups, rules and agents. Sets `cut` to true if some of them are left out.
-fn groups<'f>(found: &'f Changes, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
+fn groups<'f>(found: &'f LineChanges, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     let mut left = MAX_RULES;
     let mut rules = |rules: &[ChangedRule]| -> (Vec<ChangedRule>, bool) {
         let taken = rules.len().min(MAX_LISTED).min(left);

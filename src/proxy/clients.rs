@@ -22,14 +22,14 @@ use tokio::sync::Semaphore;
 use super::limits::{Allowance, Limit, Tally};
 use crate::{
     audit::ClientMask,
-    config::{Config, Limits},
+    config::{ClientLimits, Config},
     fetch::{Name, Requester},
 };
 
 /// All clients that are connected, and some that were connected recently.
 #[derive(Debug)]
 pub(super) struct Clients {
-    table: Mutex<Table>,
+    table: Mutex<ClientStates>,
     tally: Tally,
     /// How clients' addresses are shown in the operational log.
     mask: ArcSwapOption<ClientMask>,
@@ -42,8 +42,8 @@ pub(super) struct Clients {
 }
 
 #[derive(Debug)]
-struct Table {
-    clients: HashMap<IpAddr, Arc<Client>>,
+struct ClientStates {
+    clients: HashMap<IpAddr, Arc<ClientState>>,
     /// Number of connections of all clients together.
     connections: usize,
     /// Maximum number of client connections, so that the process does not open more files than it may. Each connection
@@ -54,7 +54,7 @@ struct Table {
 }
 
 #[derive(Debug, Default)]
-struct Client {
+struct ClientState {
     connections: AtomicUsize,
     requests: AtomicUsize,
     /// How many new certificates robotgate may still issue for hosts that this client connects to. `None` if it has
@@ -67,7 +67,7 @@ struct Client {
 pub(super) struct ConnectionGuard {
     clients: Arc<Clients>,
     key: IpAddr,
-    client: Arc<Client>,
+    client: Arc<ClientState>,
 }
 
 /// Counts one request of a client, until this guard is dropped.
@@ -82,7 +82,7 @@ impl Clients {
         let others = OTHER_FILES + 2 * kept_connections(files);
         let room = (files.saturating_sub(others) / 2).max(1);
         Self {
-            table: Mutex::new(Table {
+            table: Mutex::new(ClientStates {
                 clients: HashMap::new(),
                 connections: 0,
                 room,
@@ -161,7 +161,7 @@ impl Clients {
     }
 
     /// Returns the maximum number of connections of all clients together.
-    pub(super) fn room(&self, limits: &Limits) -> usize {
+    pub(super) fn room(&self, limits: &ClientLimits) -> usize {
         limits.connections.min(self.table.lock().room)
     }
 
@@ -172,7 +172,7 @@ impl Clients {
     pub(super) fn enter(
         self: &Arc<Self>,
         from: SocketAddr,
-        limits: &Limits,
+        limits: &ClientLimits,
         now: Instant,
     ) -> Result<Arc<ConnectionGuard>, Limit> {
         let key = key_of(from.ip());
@@ -207,10 +207,10 @@ impl Clients {
 
 // === impl Client ===
 
-impl Client {
+impl ClientState {
     /// Returns whether the table can forget this client: it has no connection, and has its full allowance of
     /// certificates, like a client that was never seen.
-    fn is_forgettable(&self, limits: &Limits, now: Instant) -> bool {
+    fn is_forgettable(&self, limits: &ClientLimits, now: Instant) -> bool {
         let is_full = |leaves: Allowance| leaves.is_full(limits.client_leaves, MINUTE, now);
         self.connections.load(Ordering::Relaxed) == 0 && self.leaves.lock().is_none_or(is_full)
     }
@@ -223,7 +223,7 @@ impl ConnectionGuard {
     ///
     /// # Errors
     /// Fails if the client has reached its limit of simultaneous requests.
-    pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
+    pub(super) fn begin_request(self: &Arc<Self>, limits: &ClientLimits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
         // When the guard is dropped, it subtracts this request again. So create the guard before the check, which may
         // fail.
@@ -236,7 +236,7 @@ impl ConnectionGuard {
 
     /// Returns the [`Requester`] for this client: the name under which robotgate counts the fetches that the client
     /// causes, and how many it may cause at the same time.
-    pub(super) fn requester(&self, limits: &Limits) -> Requester {
+    pub(super) fn requester(&self, limits: &ClientLimits) -> Requester {
         Requester {
             name: Name::Client(self.key),
             max_fetches: limits.client_fetches.min(self.clients.share),
@@ -247,7 +247,7 @@ impl ConnectionGuard {
     ///
     /// # Errors
     /// Fails if the client has reached that limit.
-    pub(super) fn take_leaf(&self, limits: &Limits, now: Instant) -> Result<(), Limit> {
+    pub(super) fn take_leaf(&self, limits: &ClientLimits, now: Instant) -> Result<(), Limit> {
         let mut leaves = self.client.leaves.lock();
         let leaves = leaves.get_or_insert_with(|| Allowance::full(limits.client_leaves, now));
         match leaves.take(limits.client_leaves, MINUTE, now) {

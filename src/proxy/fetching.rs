@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    changes::{Answered, Change, ChangeNotes},
+    changes::{Answered, ChangeNotes, RobotsChange},
     seen_texts::SeenTexts,
 };
 use crate::{
@@ -158,7 +158,7 @@ impl Fetch for LoggedFetcher {
             status: answer.status,
             fetched: answer.fetched,
         };
-        self.changes.note(Change {
+        self.changes.note(RobotsChange {
             origin: learned.origin.clone(),
             before: answered(before),
             after: answered(after),
@@ -262,7 +262,7 @@ pub(super) fn error_of(traced: &Traced, after: &OriginState) -> Option<String> {
     match &traced.fetched {
         Fetched::Failed(failure) => Some(failure.error.to_string()),
         Fetched::TooManyRedirects { .. } => Some("it redirects too often".to_owned()),
-        Fetched::Received(_) | Fetched::NotModified { .. } => after.failure().map(|failure| failure.error.to_string()),
+        Fetched::Response(_) | Fetched::NotModified { .. } => after.failure().map(|failure| failure.error.to_string()),
     }
 }
 
@@ -293,7 +293,7 @@ fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, trac
     // The caller recorded the request before the fetch. Record it again, because it was sent later than that if
     // connecting took a while.
     pacer.note_request(origin);
-    if let Fetched::Received(received) = &traced.fetched
+    if let Fetched::Response(received) = &traced.fetched
         && matches!(received.status, 429 | 503)
     {
         let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());

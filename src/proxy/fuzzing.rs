@@ -16,7 +16,7 @@ use crate::{
 
 /// The result of reading a head.
 #[derive(Debug)]
-pub enum Taken {
+pub enum ReadHead {
     /// A CONNECT to this host and port.
     Connect(HostPort),
     Request(ParsedRequest),
@@ -37,13 +37,13 @@ pub struct ParsedRequest {
 ///
 /// # Errors
 /// Fails if the head is refused. The error says which part of the code refused it, and why.
-pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<Taken>, String> {
+pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<ReadHead>, String> {
     let mut bytes = BytesMut::from(bytes);
     let Some(head) = Head::parse(&mut bytes, LIMITS).map_err(|error| format!("head: {error}"))? else {
         return Ok(None);
     };
     if let Some(connect) = head.connect {
-        return Ok(Some(Taken::Connect(connect.authority)));
+        return Ok(Some(ReadHead::Connect(connect.authority)));
     }
     let mut request = read_by_pingora(&head.bytes[..head.len]).map_err(|error| format!("pingora: {error}"))?;
     let outer_connect = outer_connect.map(|origin| OuterConnect::new(origin.clone(), None, None, 1));
@@ -56,7 +56,7 @@ pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<Taken
     rewrite::to_origin(&mut request, received, &target, Some("robotgate"))
         .map_err(|error| format!("upstream: {error}"))?;
     let upstream = http_req_header_to_wire(&request).ok_or("upstream: it cannot be written")?;
-    Ok(Some(Taken::Request(ParsedRequest {
+    Ok(Some(ReadHead::Request(ParsedRequest {
         decided: target.decided_path().to_vec(),
         origin: target.origin,
         upstream: upstream.to_vec(),

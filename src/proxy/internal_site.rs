@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     origin::{Scheme, Target},
-    trust::{self, CA_NAME, Ca, Certificate, Form, Settings},
+    trust::{self, CA_NAME, Ca, Certificate, ClientSettings, Form},
 };
 
 /// Returns robotgate's own page for `target`, which is on the internal site.
@@ -47,7 +47,7 @@ pub(super) fn answer(
         return Ok(OwnResponse::document(document.content_type, document.body));
     }
     let certificate = generation.authority().map(Certificate::from);
-    let settings = Settings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
+    let settings = ClientSettings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
     // This does not fail, because an IP address with a port is always a valid address of a proxy.
     let settings = settings.map_err(|_| InternalSiteError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;

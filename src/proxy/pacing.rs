@@ -11,7 +11,7 @@ use super::{
 use crate::{
     decision::{Decision, Deferral},
     fetch::Requester,
-    pace::{Cause, Limits},
+    pace::{Cause, PaceLimits},
     pacer::{Pacer, SharedPacer, TooEarly},
 };
 
@@ -80,7 +80,7 @@ pub(super) async fn wait_for_turn(
 impl Generation {
     /// Returns the pacer, and the pace limits that apply to this request. Returns `None` if the request is not
     /// forwarded or has no limits.
-    fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, Limits)> {
+    fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, PaceLimits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
         // `limits` fails only if the `Crawl-delay` of the site is too long. That does not happen here, because
         // robotgate forwards no requests to such a site.

@@ -13,7 +13,7 @@ use crate::{origin::Target, upstream::Fault};
 
 /// How the client sent the request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Received {
+pub(super) struct RequestForm {
     pub(super) version: Version,
     pub(super) has_content: bool,
     /// Whether the request asks for a WebSocket.
@@ -23,11 +23,11 @@ pub(super) struct Received {
 /// Changes a request into the form for the origin. If `via` is set, adds this name of the proxy to the Via field.
 pub(super) fn to_origin(
     request: &mut RequestHeader,
-    received: Received,
+    received: RequestForm,
     target: &Target,
     via: Option<&str>,
 ) -> Result<()> {
-    let Received {
+    let RequestForm {
         version,
         has_content,
         upgrades,

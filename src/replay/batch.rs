@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{Change, Finding, LoggedDecision, Missing, Outcome, Texts, line::LoggedLine, replay, what_if};
+use super::{Finding, LoggedDecision, Missing, ReplayOutcome, Scenario, Texts, line::LoggedLine, replay, what_if};
 use crate::{
     config::Config,
     copy::{RobotsCopy, Sha256, TdmRep},
@@ -38,7 +38,7 @@ pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, F
 
 /// The result for one line of a log.
 #[derive(Debug)]
-pub enum Replayed<'a, O = Outcome> {
+pub enum Replayed<'a, O = ReplayOutcome> {
     Decision(Box<LoggedDecision<'a>>, O),
     /// The time limit ended before this line was decided.
     Skipped,
@@ -88,7 +88,7 @@ impl Replayer {
     pub fn what_if<'a>(
         &mut self,
         lines: &[&'a [u8]],
-        change: &Change,
+        change: &Scenario,
         is_late: impl Fn() -> bool + Sync,
     ) -> Result<Vec<Replayed<'a, Finding>>, FileError> {
         self.each(lines, Some(change), |replayer, logged| {
@@ -99,7 +99,7 @@ impl Replayer {
     }
 
     /// Returns whether `change` has other `[pace]` limits than the configuration of any of these decisions.
-    pub fn changes_pace(&self, replayed: &[Replayed<'_, Finding>], change: &Change) -> bool {
+    pub fn changes_pace(&self, replayed: &[Replayed<'_, Finding>], change: &Scenario) -> bool {
         replayed.iter().any(|replayed| match replayed {
             Replayed::Decision(logged, _) => change.changes_pace(self.config_of(logged, None).ok()),
             _ => false,
@@ -110,7 +110,7 @@ impl Replayer {
     fn each<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
-        change: Option<&Change>,
+        change: Option<&Scenario>,
         decide: impl Fn(&Self, &LoggedDecision<'_>) -> Option<O> + Sync,
     ) -> Result<Vec<Replayed<'a, O>>, FileError> {
         let mut all = Vec::with_capacity(lines.len());
@@ -124,7 +124,7 @@ impl Replayer {
     fn some<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
-        change: Option<&Change>,
+        change: Option<&Scenario>,
         decide: impl Fn(&Self, &LoggedDecision<'_>) -> Option<O> + Sync,
     ) -> Result<Vec<Replayed<'a, O>>, FileError> {
         let parsed = in_parallel(self.cores, lines, |line| LoggedLine::parse(line));
@@ -165,9 +165,9 @@ impl Replayer {
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,
-        change: Option<&'s Change>,
+        change: Option<&'s Scenario>,
     ) -> Result<&'s Config, Missing> {
-        if let Some(config) = change.and_then(Change::config) {
+        if let Some(config) = change.and_then(Scenario::config) {
             return Ok(config);
         }
         let sha256 = logged.config_sha256.ok_or(Missing::NoConfig)?;
@@ -185,17 +185,17 @@ impl Replayer {
         Texts { robots, tdmrep }
     }
 
-    fn outcome(&self, logged: &LoggedDecision<'_>) -> Outcome {
+    fn outcome(&self, logged: &LoggedDecision<'_>) -> ReplayOutcome {
         match self.config_of(logged, None) {
             Ok(config) => replay(logged, config, self.texts_of(logged, Some(config))),
-            Err(missing) => Outcome::NotReplayable(missing),
+            Err(missing) => ReplayOutcome::NotReplayable(missing),
         }
     }
 
     fn read_texts<'l, 'a: 'l>(
         &mut self,
         decisions: impl Iterator<Item = &'l LoggedDecision<'a>> + Clone,
-        change: Option<&Change>,
+        change: Option<&Scenario>,
     ) -> Result<(), FileError> {
         let configs = decisions.clone().filter_map(|logged| logged.config_sha256);
         let new: BTreeSet<Sha256> = configs.filter(|sha256| !self.configs.contains_key(sha256)).collect();

@@ -20,15 +20,15 @@ use crate::{
 /// so the configuration meets it.
 #[derive(Debug, Default)]
 pub struct Cases {
-    done: HashSet<Key>,
+    done: HashSet<CaseKey>,
     /// Combinations of bot, site and rule for which no case could be written so far, each with the number of attempts.
-    failed: HashMap<Key, u32>,
+    failed: HashMap<CaseKey, u32>,
     text: String,
 }
 
 /// What a case is about. Decisions with the same key share one case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct CaseKey {
     bot: Option<String>,
     origin: String,
     verdict: Verdict,
@@ -52,7 +52,7 @@ impl Cases {
     /// is one for the same bot, site and rule already. If `agent` is given, the case has this User-Agent instead of the
     /// logged one.
     pub fn add(&mut self, logged: &LoggedDecision<'_>, decision: &Decision, config: &Config, agent: Option<&str>) {
-        let key = Key {
+        let key = CaseKey {
             bot: decision.shown_bot(),
             origin: logged.origin.to_string(),
             verdict: decision.verdict,
@@ -74,7 +74,7 @@ impl Cases {
         }
     }
 
-    fn write(&mut self, key: &Key, expectation: &Expectation) {
+    fn write(&mut self, key: &CaseKey, expectation: &Expectation) {
         let basis = key.rule.as_deref().unwrap_or(key.reason.as_str());
         let case = Case {
             agent: &expectation.agent,

@@ -13,7 +13,9 @@ use super::{LoggedDecision, Missing};
 use crate::{
     bot::{Cause, Identity},
     config::Config,
-    copy::{CacheStatus, FetchError, Freshness, Lookup, Meaning, OriginState, Policy, Received, RobotsCopy, TdmRep},
+    copy::{
+        CacheStatus, FetchError, Freshness, Lookup, Meaning, OriginResponse, OriginState, Policy, RobotsCopy, TdmRep,
+    },
     decision::{Question, Reason, Scope, Subject, Tdmrep},
     origin::Target,
 };
@@ -166,7 +168,7 @@ pub(super) fn lookup(
         // If the last status is 3xx, there were too many redirects. This counts as no robots.txt.
         (None, None) if (300..=399).contains(&status) => (after(&unknown, Meaning::NoRobots), start),
         (None, None) if status != 0 => {
-            let received = Received {
+            let received = OriginResponse {
                 status,
                 body: Vec::new(),
                 cut_off: Vec::new(),

@@ -28,7 +28,7 @@ pub struct Summary {
     /// Number of changed decisions that are in no group, because there are too many groups.
     pub ungrouped: u64,
     #[serde(skip)]
-    groups: HashMap<Key, Group>,
+    groups: HashMap<GroupKey, Group>,
 }
 
 /// Decisions that the change would change in the same way: same bot, same site, same logged result and same new result.
@@ -74,7 +74,7 @@ pub struct LogPosition {
 
 /// A summary and its largest groups, for the output.
 #[derive(Debug, Serialize)]
-pub struct Report<'s> {
+pub struct SummaryOutput<'s> {
     #[serde(flatten)]
     pub summary: &'s Summary,
     pub groups_total: usize,
@@ -82,7 +82,7 @@ pub struct Report<'s> {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct GroupKey {
     bots: [Option<String>; 2],
     origin: String,
     was: Outline,
@@ -131,7 +131,7 @@ impl Summary {
         decision: &Decision,
         position: impl FnOnce() -> Option<LogPosition>,
     ) {
-        let key = Key {
+        let key = GroupKey {
             bots: [logged.bot.clone(), decision.shown_bot()],
             origin: logged.origin.to_string(),
             was: Outline::logged(logged),
@@ -168,14 +168,14 @@ impl Summary {
     }
 
     /// Returns the summary with the `limit` largest groups.
-    pub fn report(&self, limit: usize) -> Report<'_> {
+    pub fn report(&self, limit: usize) -> SummaryOutput<'_> {
         let mut groups: Vec<_> = self.groups.values().collect();
         groups.sort_unstable_by(|a, b| {
             let by_size = b.decisions.cmp(&a.decisions);
             by_size.then_with(|| (&a.origin, &a.bot, &a.example.id).cmp(&(&b.origin, &b.bot, &b.example.id)))
         });
         groups.truncate(limit);
-        Report {
+        SummaryOutput {
             summary: self,
             groups_total: self.groups.len(),
             groups,

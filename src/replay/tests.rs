@@ -138,7 +138,7 @@ fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Foun
     serde_json::from_slice(&line).expect("JSON")
 }
 
-fn outcome(line: &Value, config: &Config, text: Option<&str>) -> Outcome {
+fn outcome(line: &Value, config: &Config, text: Option<&str>) -> ReplayOutcome {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
     // Only a line that names the text's digest gets the text, as with the store of evidence.
@@ -195,7 +195,7 @@ fn every_kind_of_decision_is_the_same_in_a_replay() {
         assert_eq!(line["reason"], reason, "{url}: {line}");
         assert_eq!(
             outcome(&line, &replayed, Some(ROBOTS)),
-            Outcome::Same,
+            ReplayOutcome::Same,
             "{reason} {url}: {line}"
         );
     }
@@ -226,7 +226,7 @@ fn each_altered_field_is_found() {
         let mut altered = line.clone();
         altered[field] = value;
         match outcome(&altered, &config, Some(ROBOTS)) {
-            Outcome::Different(differences) => {
+            ReplayOutcome::Different(differences) => {
                 let field = if field == "user_agent" { "bot" } else { field };
                 assert_eq!(differences[0].field, field, "{differences:?}");
             }
@@ -237,7 +237,7 @@ fn each_altered_field_is_found() {
         let mut altered = line.clone();
         altered[field] = value;
         let found = outcome(&altered, &config, Some(ROBOTS));
-        assert!(matches!(found, Outcome::Different(_)), "{field}: {found:?}");
+        assert!(matches!(found, ReplayOutcome::Different(_)), "{field}: {found:?}");
     }
 }
 
@@ -250,7 +250,7 @@ fn a_fetch_that_was_running_is_not_a_failure() {
         (&line["verdict"], &line["reason"]),
         (&json!("deny"), &json!("unreachable"))
     );
-    assert_eq!(outcome(&line, &config, None), Outcome::Same);
+    assert_eq!(outcome(&line, &config, None), ReplayOutcome::Same);
     for (field, value) in [
         ("verdict", json!("allow")),
         ("reason", json!("unreachable-too-long")),
@@ -258,7 +258,7 @@ fn a_fetch_that_was_running_is_not_a_failure() {
     ] {
         line[field] = value;
     }
-    assert!(matches!(outcome(&line, &config, None), Outcome::Different(_)));
+    assert!(matches!(outcome(&line, &config, None), ReplayOutcome::Different(_)));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn the_last_copy_is_told_apart_from_a_current_one() {
     for (found, reason) in [(Found::Text(ROBOTS), "last-copy"), (Found::LastCopy(ROBOTS), "rule")] {
         let mut line = line(&config, "A", "GET", "https://a.example/private", &found);
         line["reason"] = json!(reason);
-        let Outcome::Different(differences) = outcome(&line, &config, Some(ROBOTS)) else {
+        let ReplayOutcome::Different(differences) = outcome(&line, &config, Some(ROBOTS)) else {
             panic!("{reason}");
         };
         assert_eq!(differences[0].field, "reason");
@@ -287,7 +287,7 @@ fn what_is_missing_is_never_guessed() {
     let sha256 = Sha256::of(ROBOTS.as_bytes());
     assert_eq!(
         outcome(&line, &config, None),
-        Outcome::NotReplayable(Missing::Text(sha256))
+        ReplayOutcome::NotReplayable(Missing::Text(sha256))
     );
     let with = |field: &str, value: Value| {
         let mut line = line.clone();
@@ -302,19 +302,19 @@ fn what_is_missing_is_never_guessed() {
     ] {
         assert_eq!(
             with(field, value.clone()),
-            Outcome::NotReplayable(missing),
+            ReplayOutcome::NotReplayable(missing),
             "{field}: {value}"
         );
     }
     let mut gone = line.clone();
     (gone["bot"], gone["identity"]) = (json!("Gone"), json!("network"));
     let found = outcome(&gone, &config, Some(ROBOTS));
-    assert_eq!(found, Outcome::NotReplayable(Missing::UnknownBot));
+    assert_eq!(found, ReplayOutcome::NotReplayable(Missing::UnknownBot));
     // The query was left out of the log. That does not matter here: there is no robots.txt, so no rule depends on it.
     let mut unreachable = self::line(&config, "A", "GET", "http://a.example/x?token=1", &Found::Failed);
     for query in ["redacted", "token=redacted"] {
         unreachable["url"] = json!(format!("http://a.example/x?{query}"));
-        assert_eq!(outcome(&unreachable, &config, None), Outcome::Same, "{query}");
+        assert_eq!(outcome(&unreachable, &config, None), ReplayOutcome::Same, "{query}");
     }
 }
 
@@ -350,8 +350,8 @@ fn what_the_network_or_the_moment_decided_fits_its_reason() {
     ] {
         fields["reason"] = json!(reason);
         match altered(path, fields.clone()) {
-            Outcome::AsLogged => assert_eq!(different, "", "{path} {fields}"),
-            Outcome::Different(found) => assert_eq!(found[0].field, different, "{path} {fields}: {found:?}"),
+            ReplayOutcome::AsLogged => assert_eq!(different, "", "{path} {fields}"),
+            ReplayOutcome::Different(found) => assert_eq!(found[0].field, different, "{path} {fields}: {found:?}"),
             other => panic!("{path} {fields}: {other:?}"),
         }
     }
@@ -369,7 +369,7 @@ fn a_url_with_a_parameter_left_out_is_not_replayed() {
         ("http://a.example/private/x?page=1", None),
     ] {
         let line = line(&config, "A", "GET", url, &Found::Text(ROBOTS));
-        let expected = missing.map_or(Outcome::Same, Outcome::NotReplayable);
+        let expected = missing.map_or(ReplayOutcome::Same, ReplayOutcome::NotReplayable);
         assert_eq!(outcome(&line, &config, Some(ROBOTS)), expected, "{line}");
     }
 }
@@ -397,8 +397,12 @@ fn the_texts_that_are_in_memory_together_are_bounded() {
         Ok([stored.clone()].into())
     };
     let found = Replayer::with(Box::new(read), 1, 0).replay(&lines).expect("read");
-    let is_missing =
-        |found: &Replayed<'_>| matches!(found, Replayed::Decision(_, Outcome::NotReplayable(Missing::Text(_))));
+    let is_missing = |found: &Replayed<'_>| {
+        matches!(
+            found,
+            Replayed::Decision(_, ReplayOutcome::NotReplayable(Missing::Text(_)))
+        )
+    };
     assert!(found.len() == 3 && found.iter().all(is_missing), "{found:?}");
 }
 

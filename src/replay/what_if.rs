@@ -27,7 +27,7 @@ use crate::{
 
 /// What is assumed to be different: the configuration, the robots.txt of sites, or the User-Agent of all requests.
 #[derive(Debug, Default)]
-pub struct Change {
+pub struct Scenario {
     config: Option<Arc<Config>>,
     /// For each changed origin, its new robots.txt, parsed once with each profile.
     robots: HashMap<String, [Arc<RobotsCopy>; 2]>,
@@ -100,7 +100,7 @@ pub enum Unknown {
 /// that decides now. It may be missing if `change` has a new robots.txt for the site.
 pub fn what_if(
     logged: &LoggedDecision<'_>,
-    change: &Change,
+    change: &Scenario,
     old: Result<&Config, Missing>,
     texts: Texts<'_>,
 ) -> Finding {
@@ -118,7 +118,7 @@ pub fn what_if(
 
 // === impl Change ===
 
-impl Change {
+impl Scenario {
     /// Creates a change from a new configuration, new robots.txt files of sites, and a new User-Agent for all requests.
     /// Each is optional. A robots.txt is cut where robotgate would stop reading it.
     pub fn new(config: Option<Config>, robots: Vec<(Origin, Vec<u8>)>, agent: Option<String>) -> Self {

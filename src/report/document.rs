@@ -4,7 +4,7 @@ mod tables;
 
 use std::time::{Duration, SystemTime};
 
-use super::Counts;
+use super::OutcomeCounts;
 use crate::text::{Minute, Second, Span, grouped};
 
 /// A report as tables.
@@ -13,7 +13,7 @@ pub struct Document {
     pub(super) title: &'static str,
     pub(super) sections: Vec<Section>,
     /// Numbers of requests over time: the length of an interval, and the start and counts of each interval.
-    pub(super) timeline: (Duration, Vec<(SystemTime, Counts)>),
+    pub(super) timeline: (Duration, Vec<(SystemTime, OutcomeCounts)>),
 }
 
 /// A table with its heading.
@@ -39,7 +39,7 @@ pub(super) struct Column {
 pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
     /// The counts from which the HTML report draws a bar in this row.
-    pub(super) counts: Option<Counts>,
+    pub(super) counts: Option<OutcomeCounts>,
 }
 
 #[derive(Debug)]

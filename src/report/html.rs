@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Counts,
+    OutcomeCounts,
     document::{Document, Section},
 };
 use crate::{
@@ -132,7 +132,7 @@ fn push_timeline(out: &mut String, document: &Document) {
 }
 
 /// Draws counts as a bar. A bar is full if it shows `most` requests.
-fn bar(counts: &Counts, most: u64) -> String {
+fn bar(counts: &OutcomeCounts, most: u64) -> String {
     let mut out =
         "<svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">".to_owned();
     let mut x = 0.0;
@@ -147,7 +147,7 @@ fn bar(counts: &Counts, most: u64) -> String {
     out + "</svg>"
 }
 
-fn parts(counts: &Counts) -> [(&'static str, u64); 3] {
+fn parts(counts: &OutcomeCounts) -> [(&'static str, u64); 3] {
     let allowed = counts.forwarded() - counts.not_enforced;
     [
         ("forwarded", allowed),

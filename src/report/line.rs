@@ -93,7 +93,7 @@ pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A parsed line of the log.
 #[derive(Debug)]
-pub(super) enum Line<'a> {
+pub(super) enum LogLine<'a> {
     Record(Box<Record<'a>>),
     /// A valid record of a kind that this version does not know. A later version wrote it.
     Other,
@@ -111,7 +111,7 @@ struct Any<'a> {
 
 // === impl Line ===
 
-impl<'a> Line<'a> {
+impl<'a> LogLine<'a> {
     pub(super) fn parse(line: &'a [u8]) -> Self {
         match serde_json::from_slice::<Record<'_>>(line) {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
@@ -199,10 +199,10 @@ mod tests {
         let line = |event: &str| format!(r#"{{"event":"{event}","time":"2026-11-22T08:00:00Z","error":7}}"#);
         for event in EVENTS {
             assert!(
-                matches!(Line::parse(line(event).as_bytes()), Line::Unreadable),
+                matches!(LogLine::parse(line(event).as_bytes()), LogLine::Unreadable),
                 "{event}"
             );
         }
-        assert!(matches!(Line::parse(line("later").as_bytes()), Line::Other));
+        assert!(matches!(LogLine::parse(line("later").as_bytes()), LogLine::Other));
     }
 }

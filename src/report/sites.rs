@@ -38,7 +38,7 @@ pub(super) struct Outages {
 
 /// A change of a site's robots.txt.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(super) struct SiteChange {
     pub(super) time: SystemTime,
     pub(super) site: String,
     /// The checksums of the old and the new text; `None` if there was no robots.txt.
@@ -50,8 +50,8 @@ pub(super) struct Change {
 
 /// The changes of robots.txt files, of all sites. If there are too many, only the newest are kept.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
-    kept: VecDeque<Change>,
+pub(super) struct SiteChanges {
+    kept: VecDeque<SiteChange>,
     pub(super) total: u64,
 }
 
@@ -149,7 +149,7 @@ impl Outage {
 
 // === impl Changes ===
 
-impl Changes {
+impl SiteChanges {
     /// If a fetch, or a robots.txt copy from another robotgate, brought a new text, adds that change.
     pub(super) fn add_fetch(&mut self, record: &Record<'_>) {
         if record.new_text
@@ -167,7 +167,7 @@ impl Changes {
     }
 
     fn add(&mut self, record: &Record<'_>, before: Option<&Text<'_>>, after: Option<&Text<'_>>) {
-        let change = Change {
+        let change = SiteChange {
             time: record.time.0,
             site: kept(record.origin()),
             before: before.map(|before| kept(before.as_str())),
@@ -175,7 +175,7 @@ impl Changes {
             rules: record.rules_added.zip(record.rules_removed),
         };
         let mut last = self.kept.iter_mut().rev().take(NEAR);
-        let is_same = |known: &&mut Change| {
+        let is_same = |known: &&mut SiteChange| {
             (&known.site, &known.before, &known.after) == (&change.site, &change.before, &change.after)
         };
         // The record of a fetch and the `robots-changed` record that follows it describe the same change. It must be
@@ -195,7 +195,7 @@ impl Changes {
     }
 
     /// Returns the changes, the newest first.
-    pub(super) fn newest(&self) -> Vec<&Change> {
+    pub(super) fn newest(&self) -> Vec<&SiteChange> {
         let mut all: Vec<_> = self.kept.iter().collect();
         all.sort_by_key(|change| std::cmp::Reverse(change.time));
         all

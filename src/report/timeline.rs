@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::Counts;
+use super::OutcomeCounts;
 
 /// Counts of requests for each interval of time.
 #[derive(Debug)]
@@ -14,13 +14,13 @@ pub(super) struct Timeline {
     /// Length of an interval in seconds.
     width: u64,
     /// The counts of each interval. The key is the number of the interval, counted from 1970.
-    counts: BTreeMap<u64, Counts>,
+    counts: BTreeMap<u64, OutcomeCounts>,
 }
 
 // === impl Timeline ===
 
 impl Timeline {
-    pub(super) fn add(&mut self, time: SystemTime, counts: Counts) {
+    pub(super) fn add(&mut self, time: SystemTime, counts: OutcomeCounts) {
         let seconds = time
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
@@ -30,7 +30,7 @@ impl Timeline {
 
     /// Returns the length of an interval, and all intervals from the first to the last one with requests. Makes the
     /// intervals so long that there are at most `most`.
-    pub(super) fn intervals(&self, most: u64) -> (Duration, Vec<(SystemTime, Counts)>) {
+    pub(super) fn intervals(&self, most: u64) -> (Duration, Vec<(SystemTime, OutcomeCounts)>) {
         let mut fitted = Self {
             width: self.width,
             counts: self.counts.clone(),
@@ -48,14 +48,14 @@ impl Timeline {
 
     /// Makes the intervals longer until there are at most `most` of them.
     fn fit(&mut self, most: u64) {
-        let span = |counts: &BTreeMap<u64, Counts>| {
+        let span = |counts: &BTreeMap<u64, OutcomeCounts>| {
             let ends = counts.first_key_value().zip(counts.last_key_value());
             ends.map_or(0, |((first, _), (last, _))| last - first + 1)
         };
         while span(&self.counts) > most {
             let longer = WIDTHS.into_iter().find(|width| *width > self.width);
             let width = longer.unwrap_or(self.width * 2);
-            let mut fewer: BTreeMap<u64, Counts> = BTreeMap::new();
+            let mut fewer: BTreeMap<u64, OutcomeCounts> = BTreeMap::new();
             for (number, counts) in &self.counts {
                 fewer.entry(number * self.width / width).or_default().add(*counts);
             }
@@ -98,7 +98,7 @@ mod tests {
         ] {
             let mut timeline = Timeline::default();
             for time in [0, last / 2, last] {
-                timeline.add(at(time), Counts::one());
+                timeline.add(at(time), OutcomeCounts::one());
             }
             let (found, rows) = timeline.intervals(most);
             assert_eq!((found.as_secs(), rows.len()), (width, intervals), "{last}");

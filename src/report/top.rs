@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Counts, kept};
+use super::{OutcomeCounts, kept};
 
 /// What requests are counted by. It can have two parts, such as a rule and its site, or an empty second part.
 type Key = [String; 2];
@@ -11,9 +11,9 @@ type Key = [String; 2];
 /// Counts of requests by key. The counts are exact if there are at most [`MAX_KEYS`] different keys.
 #[derive(Debug, Default)]
 pub(super) struct Top {
-    counts: HashMap<Box<str>, Counts>,
+    counts: HashMap<Box<str>, OutcomeCounts>,
     /// The requests of keys that were removed because there were too many keys.
-    others: Counts,
+    others: OutcomeCounts,
     /// A key can be removed and then added again, with a count that begins at 0. So each count can be too small by up
     /// to this number.
     missed: u64,
@@ -24,9 +24,9 @@ pub(super) struct Top {
 /// The keys with the most requests.
 #[derive(Debug)]
 pub(super) struct Largest {
-    pub(super) rows: Vec<(Key, Counts)>,
+    pub(super) rows: Vec<(Key, OutcomeCounts)>,
     /// How many requests all other keys have (`others`), and how many other keys there are.
-    pub(super) others: Counts,
+    pub(super) others: OutcomeCounts,
     pub(super) other_keys: usize,
     /// By how much each count can be too small; 0 if the counts are exact. See [`Top::missed`].
     pub(super) missed: u64,
@@ -49,7 +49,7 @@ impl Top {
         }
     }
 
-    pub(super) fn add(&mut self, [first, second]: [&str; 2], counts: Counts) {
+    pub(super) fn add(&mut self, [first, second]: [&str; 2], counts: OutcomeCounts) {
         self.scratch.clear();
         for part in [first, SEPARATOR, second] {
             self.scratch.push_str(part);
@@ -107,7 +107,7 @@ impl Top {
     }
 
     /// Returns the `most` keys with the highest `weight`, the highest first.
-    pub(super) fn largest(&self, most: usize, weight: impl Fn(&Counts) -> u64) -> Largest {
+    pub(super) fn largest(&self, most: usize, weight: impl Fn(&OutcomeCounts) -> u64) -> Largest {
         let mut all: Vec<_> = self.counts.iter().collect();
         all.sort_unstable_by(|(key, counts), (other, others)| {
             let order = (weight(others), others.requests).cmp(&(weight(counts), counts.requests));
@@ -148,7 +148,7 @@ mod tests {
     fn keys_are_sorted_by_their_weight() {
         let mut top = Top::default();
         for (name, times) in [("a", 1), ("b", 3), ("c", 2)] {
-            (0..times).for_each(|_| top.add([name, "x"], Counts::one()));
+            (0..times).for_each(|_| top.add([name, "x"], OutcomeCounts::one()));
         }
         let found = top.largest(2, |counts| counts.requests);
         let names: Vec<_> = found
@@ -165,8 +165,8 @@ mod tests {
         let mut top = Top::default();
         let rounds = 4;
         for number in 0..rounds * MAX_KEYS {
-            top.add([&number.to_string(), ""], Counts::one());
-            top.add(["often", ""], Counts::one());
+            top.add([&number.to_string(), ""], OutcomeCounts::one());
+            top.add(["often", ""], OutcomeCounts::one());
         }
         assert!(top.len() <= MAX_KEYS && !top.is_exact());
         let found = top.largest(1, |counts| counts.requests);
@@ -187,7 +187,7 @@ mod tests {
         let mut top = Top::default();
         let long = "x".repeat(100_000);
         for _ in 0..2 {
-            top.add([&long, "a\u{1f}b\u{1b}[2J"], Counts::one());
+            top.add([&long, "a\u{1f}b\u{1b}[2J"], OutcomeCounts::one());
         }
         let found = top.largest(9, |counts| counts.requests);
         let [([first, second], counts)] = &found.rows[..] else {

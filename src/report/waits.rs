@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     kept,
-    line::{Line, Record},
+    line::{LogLine, Record},
 };
 
 /// What a request waited for.
@@ -95,10 +95,10 @@ impl Waits {
     /// Finds the bots and URLs of the longest waits, which only the records of the decisions contain. `lines` is the
     /// portion of the log that was just counted. Searches this portion and the one before it, because a decision is
     /// usually near its completion in the log.
-    pub(super) fn find_requests(&mut self, lines: &[Line<'_>]) {
+    pub(super) fn find_requests(&mut self, lines: &[LogLine<'_>]) {
         self.cut();
         let decisions = lines.iter().filter_map(|line| match line {
-            Line::Record(record) if record.event() == "decision" => {
+            LogLine::Record(record) if record.event() == "decision" => {
                 let text = |text: Option<&str>| kept(text.unwrap_or("-"));
                 let id = record.id.as_ref().map(|id| id.as_str());
                 let bot = record.bot.as_ref().map(|bot| bot.as_str());

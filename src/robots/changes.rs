@@ -15,7 +15,7 @@ use super::{
 
 /// The changes from an old text of a robots.txt to a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct LineChanges {
     /// The groups that changed, in the order of the new text. The groups of agents that the new text does not name come
     /// last.
     pub groups: Vec<GroupChange>,
@@ -89,14 +89,14 @@ pub struct ChangedStatement {
 /// assert!(!changes(Profile::Google, before, b"User-agent: *\nDisallow: /b\nDisallow: /a # why\n").has_rules());
 /// ```
 #[must_use]
-pub fn changes(profile: Profile, before: &[u8], after: &[u8]) -> Changes {
+pub fn changes(profile: Profile, before: &[u8], after: &[u8]) -> LineChanges {
     let (before_groups, after_groups) = (groups::read(profile, before), groups::read(profile, after));
     let mut comparison = Comparison::default();
     let before_index = comparison.index(profile, &before_groups);
     let after_index = comparison.index(profile, &after_groups);
     let (groups, is_cut) = changed_groups(&before_index, &after_index);
     let (statements_added, statements_removed) = changed_statements(profile, before, after);
-    Changes {
+    LineChanges {
         groups,
         statements_added,
         statements_removed,
@@ -338,7 +338,7 @@ fn changed_statements(profile: Profile, before: &[u8], after: &[u8]) -> (Vec<Cha
 
 // === impl Changes ===
 
-impl Changes {
+impl LineChanges {
     /// Returns whether rules or groups changed. Also true if the comparison is incomplete, because a change may be in
     /// the part that was not compared.
     #[must_use]

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 
 use super::{
     Profile, RuleKind,
-    entry::{Entry, offset},
+    entry::{PatternEntry, offset},
     escape,
     head::Head,
     line::Lines,
     names::{Mention, Named},
-    record::{Key, Record},
+    record::{GroupLine, LineKey},
     usage::UsageBound,
 };
 
@@ -24,7 +24,7 @@ pub(super) struct Draft<'a> {
     /// zeros, so that a [`Head`] can be read at any offset.
     pub(super) text: Vec<u8>,
     /// All patterns in the order of the file.
-    pub(super) patterns: Vec<Entry<u32>>,
+    pub(super) patterns: Vec<PatternEntry<u32>>,
     /// Index in `patterns` of the first pattern of each group.
     pub(super) groups: Vec<usize>,
     /// The numbers of the groups for `*`.
@@ -57,13 +57,13 @@ impl<'a> Draft<'a> {
             open: false,
         };
         for (line, bytes) in Lines::new(body) {
-            let Some(record) = Record::read(profile, bytes) else {
+            let Some(record) = GroupLine::read(profile, bytes) else {
                 draft.usage.add_other(bytes);
                 continue;
             };
             match record.key {
-                Key::UserAgent => draft.user_agent(record.value),
-                Key::Rule(kind) => draft.rule(kind, line, record.value),
+                LineKey::UserAgent => draft.user_agent(record.value),
+                LineKey::Rule(kind) => draft.rule(kind, line, record.value),
             }
         }
         draft.text.extend_from_slice(&[0; Head::BYTES]);
@@ -71,7 +71,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns the patterns of one group.
-    pub(super) fn patterns_of(&self, group: u32) -> &[Entry<u32>] {
+    pub(super) fn patterns_of(&self, group: u32) -> &[PatternEntry<u32>] {
         let group = group as usize;
         let end = self.groups.get(group + 1);
         &self.patterns[self.groups[group]..end.copied().unwrap_or(self.patterns.len())]
@@ -111,9 +111,11 @@ impl<'a> Draft<'a> {
                 (start, spelled.len())
             }
         };
-        self.patterns.push(Entry::new(&self.text, start, length, line, kind));
+        self.patterns
+            .push(PatternEntry::new(&self.text, start, length, line, kind));
         if kind == RuleKind::Allow && self.profile == Profile::Google {
-            self.patterns.extend(Entry::directory(&self.text, start, length, line));
+            self.patterns
+                .extend(PatternEntry::directory(&self.text, start, length, line));
         }
     }
 

@@ -11,7 +11,7 @@ use super::{RuleId, RuleKind, head::Head};
 /// A pattern and its rule. `W` is the integer type for offsets into the file. An `Allow` for `/dir/index.html` has a
 /// second entry for `/dir/`, which it allows too.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<W> {
+pub(super) struct PatternEntry<W> {
     /// Offset of the normalized pattern in `RobotsTxt::text`.
     start: W,
     line: W,
@@ -55,7 +55,7 @@ pub(super) trait Offset: Copy + Into<u32> {
 
 // === impl Entry ===
 
-impl Entry<u32> {
+impl PatternEntry<u32> {
     /// Compiles the pattern that begins at `start` in `text` and has `length` bytes.
     pub(super) fn new(text: &[u8], start: usize, length: usize, line: u32, kind: RuleKind) -> Self {
         let pattern = &text[start..start + length];
@@ -118,8 +118,8 @@ impl Entry<u32> {
     }
 
     /// Returns the entry with offsets of two bytes, if they fit.
-    pub(super) fn narrow(self) -> Option<Entry<u16>> {
-        Some(Entry {
+    pub(super) fn narrow(self) -> Option<PatternEntry<u16>> {
+        Some(PatternEntry {
             start: self.start.try_into().ok()?,
             line: self.line.try_into().ok()?,
             literal: self.literal,
@@ -129,7 +129,7 @@ impl Entry<u32> {
     }
 }
 
-impl<W: Offset> Entry<W> {
+impl<W: Offset> PatternEntry<W> {
     pub(super) fn shape(&self) -> Shape {
         match (self.link >> SHAPE) & 3 {
             0 => Shape::Prefix,

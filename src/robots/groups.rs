@@ -9,7 +9,7 @@ use super::{
     Profile, RuleKind,
     line::Lines,
     names::{Named, is_product_token},
-    record::{Key, Record},
+    record::{GroupLine, LineKey},
 };
 
 /// For whom the rules of a robots.txt are looked up.
@@ -50,11 +50,11 @@ pub(super) struct RuleText<'a> {
 pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
     let mut groups: Vec<GroupText<'_>> = Vec::new();
     for (line, bytes) in Lines::new(body) {
-        let Some(record) = Record::read(profile, bytes) else {
+        let Some(record) = GroupLine::read(profile, bytes) else {
             continue;
         };
         match record.key {
-            Key::UserAgent => {
+            LineKey::UserAgent => {
                 let agent = AgentLine::new(record.value, line);
                 match groups.last_mut() {
                     // The group has no rule yet, so this user-agent line belongs to it.
@@ -65,7 +65,7 @@ pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
                     }),
                 }
             }
-            Key::Rule(kind) => {
+            LineKey::Rule(kind) => {
                 if let Some(group) = groups.last_mut() {
                     group.rules.push(RuleText {
                         kind,

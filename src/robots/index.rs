@@ -10,15 +10,15 @@
 //! parent, then to the parent's parent, and so on: the first of these patterns that matches wins.
 
 use super::{
-    entry::{Entry, Offset},
+    entry::{Offset, PatternEntry},
     prefilter::Pair,
 };
 
 /// All tables of patterns of a file.
 #[derive(Debug)]
 pub(super) struct Index<W> {
-    pub(super) entries: Box<[Entry<W>]>,
-    pub(super) tables: Box<[Table<W>]>,
+    pub(super) entries: Box<[PatternEntry<W>]>,
+    pub(super) tables: Box<[PatternRange<W>]>,
     /// For tables with many wildcard patterns: which of these patterns need the same two bytes. `None` if the file has
     /// no such table, as is usual.
     pub(super) buckets: Option<Box<Buckets<W>>>,
@@ -26,7 +26,7 @@ pub(super) struct Index<W> {
 
 /// Where the patterns of one table are in [`Index::entries`]. They begin where those of the previous table end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Table<W> {
+pub(super) struct PatternRange<W> {
     /// Where the patterns with wildcards begin.
     pub(super) wilds: W,
     pub(super) end: W,
@@ -37,13 +37,13 @@ pub(super) struct Table<W> {
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// Where each table's buckets are, in the order of the tables.
-    pub(super) ranges: Box<[Range<W>]>,
+    pub(super) ranges: Box<[BucketRange<W>]>,
     pub(super) buckets: Box<[Bucket<W>]>,
 }
 
 /// Where the buckets of one table are in [`Buckets::buckets`]. They begin where those of the previous table end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range<W> {
+pub(super) struct BucketRange<W> {
     pub(super) table: W,
     pub(super) end: W,
 }
@@ -61,12 +61,12 @@ pub(super) struct Bucket<W> {
 
 impl<W: Offset> Index<W> {
     /// Returns the patterns of one table: first those without wildcards, then those with.
-    pub(super) fn entries_of(&self, table: usize) -> (&[Entry<W>], &[Entry<W>]) {
+    pub(super) fn entries_of(&self, table: usize) -> (&[PatternEntry<W>], &[PatternEntry<W>]) {
         let start = match table {
             0 => 0,
             _ => self.tables[table - 1].end.at(),
         };
-        let Table { wilds, end } = self.tables[table];
+        let PatternRange { wilds, end } = self.tables[table];
         let entries = &self.entries[start..end.at()];
         entries.split_at(wilds.at() - start)
     }
@@ -94,9 +94,9 @@ impl Index<u32> {
 
 // === impl Table ===
 
-impl Table<u32> {
-    fn narrow(self) -> Option<Table<u16>> {
-        Some(Table {
+impl PatternRange<u32> {
+    fn narrow(self) -> Option<PatternRange<u16>> {
+        Some(PatternRange {
             wilds: self.wilds.try_into().ok()?,
             end: self.end.try_into().ok()?,
         })
@@ -127,8 +127,8 @@ impl<W: Offset> Buckets<W> {
 impl Buckets<u32> {
     /// Returns the buckets with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Buckets<u16>> {
-        let range = |range: &Range<u32>| {
-            Some(Range {
+        let range = |range: &BucketRange<u32>| {
+            Some(BucketRange {
                 table: range.table.try_into().ok()?,
                 end: range.end.try_into().ok()?,
             })

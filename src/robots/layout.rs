@@ -6,21 +6,21 @@
 use std::cmp::Reverse;
 
 use super::{
-    entry::{Entry, Shape, offset},
-    index::{Bucket, Buckets, Index, Range, Table},
+    entry::{PatternEntry, Shape, offset},
+    index::{Bucket, BucketRange, Buckets, Index, PatternRange},
     prefilter::{Classes, Pair, PairFilter},
 };
 
 /// The tables of patterns that have already been built.
 pub(super) struct Layout<'t> {
     text: &'t [u8],
-    entries: Vec<Entry<u32>>,
-    tables: Vec<Table<u32>>,
-    ranges: Vec<Range<u32>>,
+    entries: Vec<PatternEntry<u32>>,
+    tables: Vec<PatternRange<u32>>,
+    ranges: Vec<BucketRange<u32>>,
     buckets: Vec<Bucket<u32>>,
     // Work space for building a table. The next table uses it again, so that it is allocated only once.
-    literals: Vec<Entry<u32>>,
-    wilds: Vec<Entry<u32>>,
+    literals: Vec<PatternEntry<u32>>,
+    wilds: Vec<PatternEntry<u32>>,
     above: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ impl<'t> Layout<'t> {
     }
 
     /// Builds a table of `entries`, which must be in the order of the file. Returns the table's index.
-    pub(super) fn table<'e>(&mut self, entries: impl Iterator<Item = &'e Entry<u32>>) -> u32 {
+    pub(super) fn table<'e>(&mut self, entries: impl Iterator<Item = &'e PatternEntry<u32>>) -> u32 {
         self.literals.clear();
         self.wilds.clear();
         for entry in entries.filter(|entry| entry.is_live(self.text)) {
@@ -56,7 +56,7 @@ impl<'t> Layout<'t> {
         let wilds = offset(self.entries.len());
         self.lay_wilds();
         let end = offset(self.entries.len());
-        self.tables.push(Table { wilds, end });
+        self.tables.push(PatternRange { wilds, end });
         offset(self.tables.len() - 1)
     }
 
@@ -85,11 +85,11 @@ impl<'t> Layout<'t> {
             in_order.then_with(|| (a.shape(), Reverse(a.rank())).cmp(&(b.shape(), Reverse(b.rank()))))
         });
         self.above.clear();
-        let mut last: Option<&Entry<u32>> = None;
+        let mut last: Option<&PatternEntry<u32>> = None;
         for entry in &self.literals {
             let literal = entry.literal(text);
             // Keep only the first of several equal patterns, because it has the highest precedence.
-            let same = |last: &Entry<u32>| last.shape() == entry.shape() && last.literal(text) == literal;
+            let same = |last: &PatternEntry<u32>| last.shape() == entry.shape() && last.literal(text) == literal;
             if last.replace(entry).is_some_and(same) {
                 continue;
             }
@@ -120,7 +120,7 @@ impl<'t> Layout<'t> {
         let text = self.text;
         if self.wilds.len() <= MANY {
             self.wilds.sort_unstable_by_key(|entry| Reverse(entry.rank()));
-            let noted = |entry: &Entry<u32>| entry.with_needs(Classes::needs(entry.body(text)));
+            let noted = |entry: &PatternEntry<u32>| entry.with_needs(Classes::needs(entry.body(text)));
             self.entries.extend(self.wilds.iter().map(noted));
             return;
         }
@@ -140,11 +140,11 @@ impl<'t> Layout<'t> {
         for pair in self.wilds.iter().flat_map(|entry| Pair::all(entry.body(text))) {
             count[of(pair)] += 1;
         }
-        let rarest = |entry: &Entry<u32>, but: Pair| {
+        let rarest = |entry: &PatternEntry<u32>, but: Pair| {
             let pairs = Pair::all(entry.body(text)).filter(|pair| *pair != but);
             pairs.min_by_key(|pair| count[of(*pair)]).unwrap_or(but)
         };
-        let paired = |entry: &Entry<u32>| {
+        let paired = |entry: &PatternEntry<u32>| {
             let first = rarest(entry, Pair::NONE);
             let second = rarest(entry, first);
             (first, entry.with_needs(PairFilter::needs(second)))
@@ -160,7 +160,7 @@ impl<'t> Layout<'t> {
             });
         }
         self.entries.extend(paired.iter().map(|(_, entry)| *entry));
-        self.ranges.push(Range {
+        self.ranges.push(BucketRange {
             // The number that this table gets when it is added to `tables` later.
             table: offset(self.tables.len()),
             end: offset(self.buckets.len()),

@@ -9,8 +9,8 @@ use super::{Profile, RuleKind};
 
 /// A record that is a user-agent line or a rule.
 #[derive(Debug)]
-pub(super) struct Record<'a> {
-    pub(super) key: Key,
+pub(super) struct GroupLine<'a> {
+    pub(super) key: LineKey,
     /// The text after the colon, without white space at its ends.
     pub(super) value: &'a [u8],
     /// The whole line, without its comment and white space at its ends. It ends with `value`.
@@ -19,7 +19,7 @@ pub(super) struct Record<'a> {
 
 /// The key and value of any line, whatever the key means, without white space at their ends.
 pub(super) struct KeyValue<'a> {
-    /// The whole line; see [`Record::text`].
+    /// The whole line; see [`GroupLine::text`].
     pub(super) text: &'a [u8],
     pub(super) key: &'a [u8],
     pub(super) value: &'a [u8],
@@ -27,19 +27,19 @@ pub(super) struct KeyValue<'a> {
 
 /// The meaning of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Key {
+pub(super) enum LineKey {
     UserAgent,
     Rule(RuleKind),
 }
 
 // === impl Record ===
 
-impl<'a> Record<'a> {
+impl<'a> GroupLine<'a> {
     /// Parses a rule or a user-agent line. Returns `None` for any other line: such a line affects no decision and does
     /// not end a group.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
-        let key = Key::read(profile, key)?;
+        let key = LineKey::read(profile, key)?;
         Some(Self { key, value, text })
     }
 }
@@ -61,7 +61,7 @@ impl<'a> KeyValue<'a> {
 
 // === impl Key ===
 
-impl Key {
+impl LineKey {
     pub(super) fn read(profile: Profile, text: &[u8]) -> Option<Self> {
         if profile == Profile::Rfc9309 {
             let is = |spelling: &[u8]| text.eq_ignore_ascii_case(spelling);
@@ -118,22 +118,22 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-const ALLOW: Key = Key::Rule(RuleKind::Allow);
-const DISALLOW: Key = Key::Rule(RuleKind::Disallow);
+const ALLOW: LineKey = LineKey::Rule(RuleKind::Allow);
+const DISALLOW: LineKey = LineKey::Rule(RuleKind::Disallow);
 
 /// The keys of RFC 9309 §2.2, which are compared ignoring case.
-const GRAMMAR: &[(&[u8], Key)] = &[
-    (b"user-agent", Key::UserAgent),
+const GRAMMAR: &[(&[u8], LineKey)] = &[
+    (b"user-agent", LineKey::UserAgent),
     (b"allow", ALLOW),
     (b"disallow", DISALLOW),
 ];
 
 /// The spellings that Google's parser accepts. A key only needs to *begin* with one of them, ignoring case. The first
 /// spelling that a key begins with determines its meaning.
-const SPELLINGS: &[(&[u8], Key)] = &[
-    (b"user-agent", Key::UserAgent),
-    (b"useragent", Key::UserAgent),
-    (b"user agent", Key::UserAgent),
+const SPELLINGS: &[(&[u8], LineKey)] = &[
+    (b"user-agent", LineKey::UserAgent),
+    (b"useragent", LineKey::UserAgent),
+    (b"user agent", LineKey::UserAgent),
     (b"allow", ALLOW),
     (b"disallow", DISALLOW),
     (b"dissallow", DISALLOW),
@@ -147,8 +147,8 @@ const SPELLINGS: &[(&[u8], Key)] = &[
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Option<(Key, &str)> {
-        let record = Record::read(Profile::Google, line.as_bytes())?;
+    fn read(line: &str) -> Option<(LineKey, &str)> {
+        let record = GroupLine::read(Profile::Google, line.as_bytes())?;
         let value = std::str::from_utf8(record.value).expect("the tests are text");
         Some((record.key, value))
     }
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn keys_are_prefixes_in_any_case() {
         assert_eq!(read("DisAllowed: /x"), Some((DISALLOW, "/x")));
-        assert_eq!(read("User-agents: a"), Some((Key::UserAgent, "a")));
-        assert_eq!(read("user agent: a"), Some((Key::UserAgent, "a")));
+        assert_eq!(read("User-agents: a"), Some((LineKey::UserAgent, "a")));
+        assert_eq!(read("user agent: a"), Some((LineKey::UserAgent, "a")));
         assert_eq!(read("Allows: /"), Some((ALLOW, "/")));
         assert_eq!(read("Disallaw: /"), Some((DISALLOW, "/")));
         assert_eq!(read("Disalow /"), Some((DISALLOW, "/")));
@@ -168,9 +168,9 @@ mod tests {
 
     #[test]
     fn the_rfc9309_profile_accepts_no_typos_and_no_missing_colons() {
-        let read = |line: &'static str| Some(Record::read(Profile::Rfc9309, line.as_bytes())?.key);
+        let read = |line: &'static str| Some(GroupLine::read(Profile::Rfc9309, line.as_bytes())?.key);
         assert_eq!(read(" DISALLOW\t: /x # why"), Some(DISALLOW));
-        assert_eq!(read("user-agent:a"), Some(Key::UserAgent));
+        assert_eq!(read("user-agent:a"), Some(LineKey::UserAgent));
         assert_eq!(read("Allow:"), Some(ALLOW));
         for line in [
             "Disalow: /x",
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn comments_and_white_space_are_not_part_of_the_text() {
-        let record = Record::read(Profile::Google, b" \x0c Allow : /x y \x0b # /z").expect("a record");
+        let record = GroupLine::read(Profile::Google, b" \x0c Allow : /x y \x0b # /z").expect("a record");
         assert_eq!(record.text, b"Allow : /x y");
         assert_eq!(record.value, b"/x y");
     }

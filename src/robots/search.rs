@@ -6,7 +6,7 @@
 
 use super::{
     RuleId,
-    entry::{Entry, Offset, Rank, Shape},
+    entry::{Offset, PatternEntry, Rank, Shape},
     head::Head,
     index::{Bucket, Index},
     line::common_prefix,
@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches `entries`, which are patterns without wildcards, in the order of their bytes.
-    fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
+    fn literals<W: Offset>(&mut self, entries: &[PatternEntry<W>]) {
         // Find the last pattern that sorts before the path or equals it. Only this one, its parent, the parent of its
         // parent and so on can match.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
@@ -126,7 +126,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches a few patterns with wildcards. They are sorted, highest precedence first.
-    fn wilds<W: Offset>(&mut self, entries: &[Entry<W>]) {
+    fn wilds<W: Offset>(&mut self, entries: &[PatternEntry<W>]) {
         let classes = *self.classes.get_or_insert_with(|| Classes::of(self.path));
         for entry in entries.iter().filter(|entry| classes.meet(entry.needs())) {
             if entry.rank() <= self.best {
@@ -139,7 +139,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches many patterns with wildcards, which are in `buckets`. Each bucket is sorted, highest precedence first.
-    fn buckets<W: Offset>(&mut self, entries: &[Entry<W>], buckets: &[Bucket<W>]) {
+    fn buckets<W: Offset>(&mut self, entries: &[PatternEntry<W>], buckets: &[Bucket<W>]) {
         let entries_of = |bucket: usize| {
             let start = bucket.checked_sub(1).map_or(0, |before| buckets[before].end.at());
             &entries[start..buckets[bucket].end.at()]
@@ -160,7 +160,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn first_match<W: Offset>(&mut self, filter: &PairFilter, entries: &[Entry<W>]) {
+    fn first_match<W: Offset>(&mut self, filter: &PairFilter, entries: &[PatternEntry<W>]) {
         for entry in entries {
             if entry.rank() <= self.best {
                 return;
@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn matches<W: Offset>(&mut self, entry: &Entry<W>, filter: Option<&PairFilter>) -> bool {
+    fn matches<W: Offset>(&mut self, entry: &PatternEntry<W>, filter: Option<&PairFilter>) -> bool {
         if !entry.begins(self.text, self.path, self.head) || self.is_long() || self.searched > self.budget {
             return false;
         }
@@ -189,7 +189,7 @@ impl<'a> Search<'a> {
         wild::matches(rest, tail, entry.shape() == Shape::WildToEnd)
     }
 
-    fn found<W: Offset>(&mut self, entry: &Entry<W>) {
+    fn found<W: Offset>(&mut self, entry: &PatternEntry<W>) {
         let rank = entry.rank();
         if rank > self.best {
             self.best = rank;

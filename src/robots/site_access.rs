@@ -4,7 +4,7 @@
 //! [`SiteAccess::Mixed`] although all paths have the same verdict.
 
 use super::{
-    entry::{Entry, Offset, Rank, Shape},
+    entry::{Offset, PatternEntry, Rank, Shape},
     wild,
 };
 
@@ -40,7 +40,7 @@ impl HighestRanks {
     };
 
     /// Returns the ranks after taking another pattern into account.
-    pub(super) fn with<W: Offset>(mut self, entry: &Entry<W>, text: &[u8]) -> Self {
+    pub(super) fn with<W: Offset>(mut self, entry: &PatternEntry<W>, text: &[u8]) -> Self {
         let rank = entry.rank();
         if is_universal(entry, text) {
             self.universal = self.universal.max(rank);
@@ -68,7 +68,7 @@ impl HighestRanks {
 
 /// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. All paths begin with `/`, so a pattern
 /// without `$` that matches `/` matches every path.
-fn is_universal<W: Offset>(entry: &Entry<W>, text: &[u8]) -> bool {
+fn is_universal<W: Offset>(entry: &PatternEntry<W>, text: &[u8]) -> bool {
     match entry.shape() {
         Shape::Exact | Shape::WildToEnd => false,
         Shape::Prefix => b"/".starts_with(entry.literal(text)),

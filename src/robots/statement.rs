@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 use super::{
     AgentLine, Choice, Profile,
     line::Lines,
-    record::{Key, KeyValue, Record, begins},
+    record::{GroupLine, KeyValue, LineKey, begins},
 };
 use crate::text::words;
 
@@ -85,11 +85,11 @@ pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<
     let mut found = Vec::new();
     let (mut run, mut run_of_use) = (Run::default(), Run::default());
     for (line, bytes) in Lines::new(body) {
-        if let Some(record) = Record::read(profile, bytes) {
+        if let Some(record) = GroupLine::read(profile, bytes) {
             for run in [&mut run, &mut run_of_use] {
                 match record.key {
-                    Key::UserAgent => run.push(AgentLine::new(record.value, line)),
-                    Key::Rule(_) => drop(run.end()),
+                    LineKey::UserAgent => run.push(AgentLine::new(record.value, line)),
+                    LineKey::Rule(_) => drop(run.end()),
                 }
             }
             continue;

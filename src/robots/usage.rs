@@ -15,7 +15,7 @@ use self::values::{MAX_LABELS, Values, signals, usage};
 pub use self::values::{content_signal, content_usage};
 use super::{
     AgentLine, Choice, Profile, RuleKind, StatementKind,
-    entry::{Entry, Shape, offset},
+    entry::{PatternEntry, Shape, offset},
     escape,
     head::Head,
     record::{begins, trim},
@@ -96,7 +96,7 @@ struct UsageLine {
     line: u32,
     /// The pattern at the start of the line's value. The line applies to the paths that match it. Empty if the value
     /// has no pattern.
-    pattern: Entry<u32>,
+    pattern: PatternEntry<u32>,
     /// Whether the pattern matches every path.
     covers_site: bool,
     /// What the line says about each use, in the order of [`Vocabulary::labels`].
@@ -222,7 +222,7 @@ impl UsageLines {
                 vocabulary,
                 run: offset(runs.len() - 1),
                 line,
-                pattern: Entry::new(&patterns, start, length, line, RuleKind::Allow),
+                pattern: PatternEntry::new(&patterns, start, length, line, RuleKind::Allow),
                 covers_site,
                 values: match vocabulary {
                     Vocabulary::ContentUsage => usage(value),

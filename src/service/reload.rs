@@ -11,8 +11,8 @@ use std::{
 
 use tokio::{runtime::Handle, signal::unix::Signal, sync::watch};
 
-use self::changes::Changes;
-use super::{Daemon, report::Report};
+use self::changes::ReloadChanges;
+use super::{Daemon, status_reporter::StatusReporter};
 use crate::{
     admin::http::LastReload,
     audit::MAX_WAIT,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The configuration file, and a watcher of this file and of the files with secrets that it names.
-pub(super) struct Source {
+pub(super) struct WatchedConfig {
     file: PathBuf,
     /// The file, and the settings from environment variables and `--set`.
     sources: Sources,
@@ -35,10 +35,10 @@ pub(super) struct Source {
 /// no configuration file, only logs a warning on SIGHUP.
 pub(super) async fn run(
     daemon: Arc<Daemon>,
-    mut reloads: Option<Source>,
+    mut reloads: Option<WatchedConfig>,
     mut hangup: Signal,
     mut stopping: watch::Receiver<bool>,
-    report: Arc<Report>,
+    report: Arc<StatusReporter>,
 ) {
     loop {
         let cause = tokio::select! {
@@ -124,7 +124,7 @@ async fn reload(daemon: &Arc<Daemon>, sources: &Sources, cause: &'static str) {
     let time = SystemTime::now();
     daemon.live.metrics().reloads.note(outcome.is_ok(), time);
     let error = outcome.as_ref().err().cloned();
-    let Changes { changes, restart } = outcome.unwrap_or_default();
+    let ReloadChanges { changes, restart } = outcome.unwrap_or_default();
     daemon.reloads.store(Some(Arc::new(LastReload {
         time: Timestamp(time),
         cause,
@@ -153,7 +153,7 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
 }
 
 /// Loads the configuration and puts it in force, or returns why that is impossible. Blocks, and needs a Tokio runtime.
-fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Changes, ReloadError> {
+fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
     // Check for errors before building anything. Building creates missing files, and would leave them behind if a later
@@ -203,7 +203,7 @@ enum ReloadError {
 
 // === impl Source ===
 
-impl Source {
+impl WatchedConfig {
     /// Starts to watch the configuration file and the files with secrets that it names. Returns `None` if there is no
     /// configuration file. Blocks while it reads these files, so call it before anything is served.
     pub(super) fn begin(sources: &Sources) -> Option<Self> {
@@ -261,7 +261,7 @@ fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
 }
 
 /// Waits until a watched file has changed. Never returns if no file is watched.
-async fn changed(source: Option<&mut Source>) {
+async fn changed(source: Option<&mut WatchedConfig>) {
     match source.and_then(|source| source.watcher.as_mut()) {
         Some(watcher) => watcher.changed().await,
         None => std::future::pending().await,

@@ -25,9 +25,9 @@ use tokio::sync::Semaphore;
 
 pub use self::{
     file::{Contents, CopyFile},
-    tables::Record,
+    tables::OriginRecord,
 };
-use self::{queue::Change, writer::SharedDisk};
+use self::{queue::StoreChange, writer::SharedDisk};
 pub use crate::database::FileError;
 use crate::{
     copy::OriginState,
@@ -145,9 +145,9 @@ impl Disk {
         let part = {
             let queue = self.shared.queue.lock();
             match queue.find(&name) {
-                Some(Change::Keep { state, complete: true }) => return Ok(Some(state.clone())),
-                Some(Change::Keep { state, complete: false }) => Some(state.clone()),
-                Some(Change::Forget) => return Ok(None),
+                Some(StoreChange::Keep { state, complete: true }) => return Ok(Some(state.clone())),
+                Some(StoreChange::Keep { state, complete: false }) => Some(state.clone()),
+                Some(StoreChange::Forget) => return Ok(None),
                 // The writer thread has ended or is about to end. It closes the file, so nothing can be read from it.
                 None if queue.closed => return Ok(None),
                 None => None,
@@ -176,15 +176,15 @@ impl Disk {
     /// Queues an origin's state for writing under `name`. `complete` says whether the state already includes what the
     /// file says about the origin. If not, the writer merges both.
     pub(super) fn keep(&self, name: String, state: Arc<OriginState>, complete: bool) {
-        self.change(name, Change::Keep { state, complete });
+        self.change(name, StoreChange::Keep { state, complete });
     }
 
     /// Queues the removal of what is stored under `name`.
     pub(super) fn forget(&self, name: String) {
-        self.change(name, Change::Forget);
+        self.change(name, StoreChange::Forget);
     }
 
-    fn change(&self, name: String, change: Change) {
+    fn change(&self, name: String, change: StoreChange) {
         let mut queue = self.shared.queue.lock();
         if queue.closed {
             return;

@@ -19,10 +19,10 @@ use crate::{
 
 /// The queued and running fetches, keyed by origin.
 #[derive(Debug, Default)]
-pub(super) struct InFlightFetches(Mutex<HashMap<Origin, Entry>>);
+pub(super) struct InFlightFetches(Mutex<HashMap<Origin, InFlightEntry>>);
 
 #[derive(Debug)]
-struct Entry {
+struct InFlightEntry {
     fetch: Arc<InFlightFetch>,
     /// Number of requests that wait for the fetch to begin.
     waiting: usize,
@@ -95,7 +95,7 @@ impl InFlightFetches {
         enter: impl FnOnce() -> Result<FetchPermit, LookupError>,
     ) -> Result<FetchHandle, LookupError> {
         let mut in_flight = self.0.lock();
-        let wait = |entry: &mut Entry, permit| {
+        let wait = |entry: &mut InFlightEntry, permit| {
             entry.waiting += 1;
             FetchHandle::Queued(QueuedFetch {
                 in_flight: self.clone(),
@@ -126,7 +126,7 @@ impl InFlightFetches {
             return Ok(FetchHandle::Running(fetch.join()));
         }
         let permit = Arc::new(enter()?);
-        let mut entry = Entry {
+        let mut entry = InFlightEntry {
             fetch,
             waiting: 0,
             permits: vec![(name, Arc::downgrade(&permit))],

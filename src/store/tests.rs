@@ -19,7 +19,7 @@ use tokio::{
 use super::*;
 use crate::robots::Profile;
 use crate::{
-    copy::{CacheStatus, FetchError, Fetched, Freshness, Lookup, Received},
+    copy::{CacheStatus, FetchError, Fetched, Freshness, Lookup, OriginResponse},
     decision::{Reason, Verdict, rules_of},
     fetch::{Fetch, FetchLimiter, FetchPermit, FinishedFetch, LookupError, Name, SharedCopy, Traced},
     fleet::Fleet,
@@ -239,7 +239,7 @@ fn origin(host: &str) -> Origin {
 
 fn tagged(body: &str, etag: &str) -> Fetched {
     match rules(body) {
-        Fetched::Received(received) => Fetched::Received(Received {
+        Fetched::Response(received) => Fetched::Response(OriginResponse {
             redirected: false,
             etag: Some(etag.into()),
             ..received
@@ -253,7 +253,7 @@ fn rules(body: &str) -> Fetched {
 }
 
 fn answered(status: u16, body: &str) -> Fetched {
-    Fetched::Received(Received::new(status, body))
+    Fetched::Response(OriginResponse::new(status, body))
 }
 
 /// Returns whether a lookup found the robots.txt `body`, so that its rules decide.

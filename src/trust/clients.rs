@@ -10,12 +10,12 @@ pub use self::{
     files::{Contents, File, MARK, files, is_ours},
     guess::{fix, guess},
 };
-use super::settings::Settings;
+use super::settings::ClientSettings;
 
 /// A client such as curl, or a whole system whose programs share one store of certificates.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Client {
+pub struct ClientProgram {
     /// The name by which `robotgate env` knows the client, in lower case.
     pub name: String,
     #[serde(default)]
@@ -52,19 +52,20 @@ pub enum ClientKind {
 
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Table {
+struct ClientTable {
     /// Texts that several clients share. The key is the placeholder that stands for the text, without its braces.
     fragments: BTreeMap<String, String>,
     file: Vec<files::Template>,
-    client: Vec<Client>,
+    client: Vec<ClientProgram>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
+static TABLE: LazyLock<ClientTable> = LazyLock::new(|| {
     #[expect(
         clippy::expect_used,
         reason = "the table is a part of the program, and tests read it"
     )]
-    let mut table: Table = toml::from_str(include_str!("clients/table.toml")).expect("the table is TOML of this shape");
+    let mut table: ClientTable =
+        toml::from_str(include_str!("clients/table.toml")).expect("the table is TOML of this shape");
     let fragments = std::mem::take(&mut table.fragments);
     let expand = |text: &mut String| {
         for (name, fragment) in &fragments {
@@ -89,12 +90,12 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 /// Returns all clients, in the order of `table.toml`.
-pub fn all() -> &'static [Client] {
+pub fn all() -> &'static [ClientProgram] {
     &TABLE.client
 }
 
 /// Returns the client with that name, ignoring case.
-pub fn find(name: &str) -> Option<&'static Client> {
+pub fn find(name: &str) -> Option<&'static ClientProgram> {
     let is_it = |other: &String| other.eq_ignore_ascii_case(name);
     all()
         .iter()
@@ -103,21 +104,21 @@ pub fn find(name: &str) -> Option<&'static Client> {
 
 // === impl Client ===
 
-impl Client {
+impl ClientProgram {
     /// Returns the lines that make the client use the proxy and trust its certificates.
-    pub fn settings(&self, settings: &Settings) -> String {
+    pub fn settings(&self, settings: &ClientSettings) -> String {
         let written = self.written.trust.as_ref().filter(|_| settings.folder().is_some());
         self.proxy_settings(settings) + &settings.fill(written.unwrap_or(&self.trust))
     }
 
     /// Returns only the lines that make the client use the proxy. This is for a proxy without an authority.
-    pub fn proxy_settings(&self, settings: &Settings) -> String {
+    pub fn proxy_settings(&self, settings: &ClientSettings) -> String {
         let written = self.written.proxy.as_ref().filter(|_| settings.folder().is_some());
         settings.fill(written.unwrap_or(&self.proxy))
     }
 
     /// Returns how to give the client a credential. Empty if it is enough to write the secret into the proxy's address.
-    pub fn credential(&self, settings: &Settings) -> String {
+    pub fn credential(&self, settings: &ClientSettings) -> String {
         match &self.credential {
             Some(text) => settings.fill(text),
             None if settings.has_secret() => String::new(),
@@ -145,9 +146,9 @@ mod tests {
     use super::*;
     use crate::trust::Ca;
 
-    fn settings() -> Settings {
+    fn settings() -> ClientSettings {
         let ca = Ca::At("/a folder/it's/ca.pem".to_owned());
-        Settings::new("http://127.0.0.1:3128", ca).unwrap_or_else(|error| panic!("{error}"))
+        ClientSettings::new("http://127.0.0.1:3128", ca).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
@@ -167,7 +168,7 @@ mod tests {
     }
 
     /// Returns the settings of a client, once without written files and once with them.
-    fn texts(client: &Client) -> [String; 2] {
+    fn texts(client: &ClientProgram) -> [String; 2] {
         [settings(), settings().with_folder("/srv/trust")]
             .map(|settings| client.settings(&settings) + &client.credential(&settings))
     }
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn a_secret_reaches_every_client_or_its_program() {
         let ca = Ca::At("/ca.pem".to_owned());
-        let settings = Settings::new("http://acme:open%2Bsesame@gate:3128", ca);
+        let settings = ClientSettings::new("http://acme:open%2Bsesame@gate:3128", ca);
         let settings = settings.unwrap_or_else(|error| panic!("{error}"));
         for (client, expected) in [
             ("curl", "https_proxy=http://acme:open%2Bsesame@gate:3128"),

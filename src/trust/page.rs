@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::{
     Certificate,
-    clients::{self, Client, ClientKind},
-    settings::Settings,
+    clients::{self, ClientKind, ClientProgram},
+    settings::ClientSettings,
 };
 use crate::text::Second;
 
@@ -50,7 +50,7 @@ pub fn page(
     path: &str,
     form: Form,
     certificate: Option<&Certificate>,
-    settings: &Settings,
+    settings: &ClientSettings,
 ) -> Result<Document, Missing> {
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     let held = |content_type, body: fn(&Certificate) -> Vec<u8>| {
@@ -79,7 +79,7 @@ pub fn page(
     }
 }
 
-fn text(certificate: Option<&Certificate>, settings: &Settings) -> String {
+fn text(certificate: Option<&Certificate>, settings: &ClientSettings) -> String {
     let mut out = String::from("This proxy is robotgate: it keeps bots to the robots.txt of each site.\n\n");
     // Writing to a string cannot fail.
     let _ = match certificate {
@@ -99,7 +99,7 @@ fn text(certificate: Option<&Certificate>, settings: &Settings) -> String {
     out
 }
 
-fn html(certificate: Option<&Certificate>, settings: &Settings) -> String {
+fn html(certificate: Option<&Certificate>, settings: &ClientSettings) -> String {
     let mut out = String::from(HTML_HEAD);
     let _ = match certificate {
         Some(certificate) => write!(
@@ -129,7 +129,7 @@ fn html(certificate: Option<&Certificate>, settings: &Settings) -> String {
     out
 }
 
-fn settings_of(client: &Client, certificate: Option<&Certificate>, settings: &Settings) -> String {
+fn settings_of(client: &ClientProgram, certificate: Option<&Certificate>, settings: &ClientSettings) -> String {
     match certificate {
         Some(_) => client.settings(settings),
         None => client.proxy_settings(settings),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn at(path: &str, form: Form, certificate: Option<&Certificate>) -> Result<(&'static str, String), Missing> {
-        let settings = Settings::new("http://gate.example:3128", Ca::Here(CA_NAME));
+        let settings = ClientSettings::new("http://gate.example:3128", Ca::Here(CA_NAME));
         let settings = settings.unwrap_or_else(|error| panic!("{error}"));
         let document = page(path, form, certificate, &settings)?;
         Ok((

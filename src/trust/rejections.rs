@@ -17,7 +17,7 @@ use crate::text::words;
 #[derive(Debug, Default)]
 pub struct Rejections {
     /// The clients, sorted by their last rejection, the latest last.
-    table: Mutex<Vec<Entry>>,
+    table: Mutex<Vec<RejectionEntry>>,
     /// When a client last showed that it trusts the authority. The key is a hash of the client's address, its
     /// User-Agent and the origin.
     trusting: Mutex<HashMap<u64, SystemTime>>,
@@ -51,7 +51,7 @@ pub struct Rejection {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RejectionEntry {
     rejection: Rejection,
     last_logged: SystemTime,
 }
@@ -79,7 +79,7 @@ impl Rejections {
             if table.len() >= MAX_CLIENTS {
                 table.remove(0);
             }
-            table.push(Entry {
+            table.push(RejectionEntry {
                 rejection: Rejection {
                     client,
                     user_agent: user_agent.map(str::to_owned),

@@ -5,7 +5,7 @@ use url::Url;
 
 /// The values that replace the placeholders in the texts of [`clients`](super::clients).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ClientSettings {
     /// The proxy's URL as the user gave it. It can contain a name and a secret.
     proxy: String,
     /// The proxy's URL without the name and the secret.
@@ -41,7 +41,7 @@ pub enum BadProxy {
 
 // === impl Settings ===
 
-impl Settings {
+impl ClientSettings {
     /// Creates settings for a proxy. `HOST:PORT` alone means `http://HOST:PORT`.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn filled(proxy: &str, ca: &str, text: &str) -> String {
-        let settings = Settings::new(proxy, Ca::At(ca.to_owned()));
+        let settings = ClientSettings::new(proxy, Ca::At(ca.to_owned()));
         settings.unwrap_or_else(|error| panic!("{error}")).fill(text)
     }
 
@@ -234,7 +234,7 @@ mod tests {
             assert_eq!(filled(proxy, "x", all), shown, "{proxy}");
         }
         for bad in ["socks5://a:1", "http://", "a b", "ftp://a"] {
-            assert!(Settings::new(bad, Ca::Here("x")).is_err(), "{bad}");
+            assert!(ClientSettings::new(bad, Ca::Here("x")).is_err(), "{bad}");
         }
     }
 }

@@ -17,7 +17,7 @@ use pingora::{
 use super::{
     Fault, Ftp, Server, connect,
     http2::{Bounds, SharedConnection},
-    pool::{Key, Pool},
+    pool::{Pool, PoolKey},
     share_of,
     sharing::{NextStep, Sharing},
 };
@@ -133,7 +133,7 @@ impl Origins {
         if wanted.fresh || !origin.scheme.is_web() {
             return None;
         }
-        let key = Key::new(origin, address);
+        let key = PoolKey::new(origin, address);
         if wanted.may_share(origin)
             && let Some(shared) = self.shared.existing(&key, wanted.content, now)
         {
@@ -173,7 +173,7 @@ impl Origins {
             };
             return Ok((server, false));
         }
-        let key = Key::new(origin, address);
+        let key = PoolKey::new(origin, address);
         // Wait at most `within` for a connection that another request opens. After that, connecting may take the whole
         // `within` again, because the wait was not the origin's fault.
         let next_step = tokio::time::timeout(within, self.shared.next_step(&key, wanted.content)).await;
@@ -201,7 +201,8 @@ impl Origins {
     /// request can use.
     pub fn keep(self: &Arc<Self>, origin: &Origin, address: SocketAddr, server: Server, idle: Duration) {
         if let Some(stream) = server.into_kept() {
-            self.kept.keep(Key::new(origin, address), stream, idle, Instant::now());
+            self.kept
+                .keep(PoolKey::new(origin, address), stream, idle, Instant::now());
             self.look_after();
         }
     }

@@ -20,7 +20,7 @@ use crate::origin::{Host, Origin, Scheme};
 /// What the requests that can use a connection have in common: the address, and over TLS the host for which the
 /// certificate was verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct PoolKey {
     address: SocketAddr,
     tls: Option<Host>,
 }
@@ -28,7 +28,7 @@ pub struct Key {
 /// A map in several parts (shards), each with its own lock.
 #[derive(Debug)]
 pub struct Shards<V> {
-    shards: [Mutex<HashMap<Key, V>>; SHARDS],
+    shards: [Mutex<HashMap<PoolKey, V>>; SHARDS],
     hasher: RandomState,
 }
 
@@ -55,7 +55,7 @@ pub trait Keep {
 
 // === impl Key ===
 
-impl Key {
+impl PoolKey {
     /// Returns the key for connections to `address` that requests to `origin` can use.
     pub fn new(origin: &Origin, address: SocketAddr) -> Self {
         Self {
@@ -76,13 +76,13 @@ impl<V> Shards<V> {
     }
 
     /// Locks the part of the map that contains `key`.
-    pub fn of(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, V>> {
+    pub fn of(&self, key: &PoolKey) -> MutexGuard<'_, HashMap<PoolKey, V>> {
         // The cast loses nothing: the remainder is below `SHARDS`.
         self.shards[(self.hasher.hash_one(key) % SHARDS as u64) as usize].lock()
     }
 
     /// Locks the parts of the map, one after the other.
-    pub fn each(&self) -> impl Iterator<Item = MutexGuard<'_, HashMap<Key, V>>> {
+    pub fn each(&self) -> impl Iterator<Item = MutexGuard<'_, HashMap<PoolKey, V>>> {
         self.shards.iter().map(Mutex::lock)
     }
 }
@@ -100,7 +100,7 @@ impl<T: Keep> Pool<T> {
     }
 
     /// Takes a connection out of the pool that is still usable at `now`.
-    pub fn take(&self, key: &Key, now: Instant) -> Option<T> {
+    pub fn take(&self, key: &PoolKey, now: Instant) -> Option<T> {
         loop {
             let mut shard = self.kept.of(key);
             let Some(mut idle) = shard.get_mut(key)?.pop() else {
@@ -117,7 +117,7 @@ impl<T: Keep> Pool<T> {
 
     /// Adds a connection to the pool, for at most `time` from `now`. If the pool is full, drops half of the connections
     /// in the same shard: those that would expire first.
-    pub fn keep(&self, key: Key, connection: T, time: Duration, now: Instant) {
+    pub fn keep(&self, key: PoolKey, connection: T, time: Duration, now: Instant) {
         let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= self.max;
         let mut shard = self.kept.of(&key);
         let surplus = match is_full {
@@ -143,7 +143,7 @@ impl<T: Keep> Pool<T> {
 
 /// Removes and returns the half of the connections that would expire first. Removing many at a time makes this search
 /// rare.
-fn older_half<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>) -> Vec<Idle<T>> {
+fn older_half<T>(shard: &mut HashMap<PoolKey, Vec<Idle<T>>>) -> Vec<Idle<T>> {
     let mut ends: Vec<Instant> = shard.values().flatten().map(|idle| idle.until).collect();
     if ends.is_empty() {
         return Vec::new();
@@ -153,7 +153,7 @@ fn older_half<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>) -> Vec<Idle<T>> {
     take_out(shard, |idle| idle.until <= median)
 }
 
-fn take_out<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>, mut goes: impl FnMut(&mut Idle<T>) -> bool) -> Vec<Idle<T>> {
+fn take_out<T>(shard: &mut HashMap<PoolKey, Vec<Idle<T>>>, mut goes: impl FnMut(&mut Idle<T>) -> bool) -> Vec<Idle<T>> {
     let mut gone = Vec::new();
     shard.retain(|_, same| {
         gone.extend(same.extract_if(.., &mut goes));
@@ -193,9 +193,9 @@ mod tests {
         }
     }
 
-    fn key(number: u8) -> Key {
+    fn key(number: u8) -> PoolKey {
         let origin: Origin = "http://shop.example".parse().expect("an origin");
-        Key::new(&origin, ([192, 0, 2, number], 80).into())
+        PoolKey::new(&origin, ([192, 0, 2, number], 80).into())
     }
 
     fn open(number: u32) -> Fake {

@@ -11,7 +11,7 @@ use tokio::sync::SetOnce;
 
 use super::{
     http2::SharedConnection,
-    pool::{Key, SHARDS, Shards},
+    pool::{PoolKey, SHARDS, Shards},
 };
 
 /// All shared connections, grouped by server.
@@ -55,7 +55,7 @@ pub enum NextStep<'a> {
 #[derive(Debug)]
 pub struct OpeningGuard<'a> {
     sharing: &'a Sharing,
-    key: Key,
+    key: PoolKey,
     made: Arc<SetOnce<bool>>,
     is_shared: bool,
 }
@@ -72,13 +72,13 @@ impl Sharing {
     }
 
     /// Returns a connection with room for another request. `content` says whether that request has content.
-    pub fn existing(&self, key: &Key, content: bool, now: Instant) -> Option<SharedConnection> {
+    pub fn existing(&self, key: &PoolKey, content: bool, now: Instant) -> Option<SharedConnection> {
         self.servers.of(key).get_mut(key)?.existing(content, now)
     }
 
     /// Decides how a request gets a connection. If another request is just opening a connection that both could share,
     /// waits for that connection.
-    pub async fn next_step(&self, key: &Key, content: bool) -> NextStep<'_> {
+    pub async fn next_step(&self, key: &PoolKey, content: bool) -> NextStep<'_> {
         for _ in 0..MAX_WAITS {
             let made = {
                 let mut shard = self.servers.of(key);
@@ -113,7 +113,7 @@ impl Sharing {
 
     /// Adds a connection that requests can share. If there are too many, closes the least recently used idle one. It
     /// never closes one that a request uses.
-    pub fn keep(&self, key: &Key, shared: SharedConnection, now: Instant) {
+    pub fn keep(&self, key: &PoolKey, shared: SharedConnection, now: Instant) {
         let mut shard = self.servers.of(key);
         let count: usize = shard.values().map(|servers| servers.connections.len()).sum();
         let surplus = match count >= self.max {
@@ -130,7 +130,7 @@ impl Sharing {
     }
 
     /// Records that a server did not choose HTTP/2 in the TLS handshake.
-    pub fn note_http1(&self, key: &Key, now: Instant) {
+    pub fn note_http1(&self, key: &PoolKey, now: Instant) {
         let mut shard = self.servers.of(key);
         if shard.len() < MAX_KNOWN {
             shard.entry(key.clone()).or_default().http1_until = Some(now + HTTP1_FOR);
@@ -156,7 +156,7 @@ impl Sharing {
 }
 
 /// Removes and returns the least recently used idle connection.
-fn least_recently_used(shard: &mut HashMap<Key, ServerState>) -> Option<SharedConnection> {
+fn least_recently_used(shard: &mut HashMap<PoolKey, ServerState>) -> Option<SharedConnection> {
     let idle = shard.values_mut().flat_map(|servers| {
         let same = servers.connections.iter().enumerate();
         let oldest = same.filter(|(_, one)| one.shared.is_idle());

@@ -13,7 +13,7 @@ use super::{
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+pub(super) struct Params {
     limit: Option<usize>,
 }
 
@@ -23,13 +23,13 @@ pub(super) struct Changes {
     changes: Vec<Box<RawValue>>,
 }
 
-impl Form for Range {
+impl Form for Params {
     const FORM: &'static str = "?limit=NUMBER, or leave it out";
 }
 
 pub(super) async fn changes(
     State(context): State<Arc<Context>>,
-    StrictQuery(range): StrictQuery<Range>,
+    StrictQuery(range): StrictQuery<Params>,
 ) -> Json<Changes> {
     let lines = context.live.recent().changes(range.limit.unwrap_or(USUAL).min(MOST));
     let record = |line: &Arc<[u8]>| RawValue::from_string(str::from_utf8(line).ok()?.trim_end().to_owned()).ok();

@@ -17,7 +17,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     Context,
-    input::{AssumedProof, Form, Question, StrictQuery, content},
+    input::{AssumedProof, DecideParams, Form, StrictQuery, content},
     problem::Problem,
 };
 use crate::{
@@ -93,7 +93,7 @@ enum ListedDecision {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Questions {
-    requests: Vec<Question>,
+    requests: Vec<DecideParams>,
     /// A robots.txt to use instead of the robots.txt of every site.
     robots: Option<String>,
 }
@@ -118,7 +118,7 @@ pub(super) struct Decisions {
 /// Answers a request with one question: may this bot fetch this URL?
 pub(super) async fn one(
     State(context): State<Arc<Context>>,
-    StrictQuery(question): StrictQuery<Question>,
+    StrictQuery(question): StrictQuery<DecideParams>,
 ) -> Result<Json<DecisionFields>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
     let generation = context.live.generation();
@@ -140,7 +140,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
         )));
     }
     let deadline = Instant::now() + DECIDE_TIMEOUT;
-    let questions: Arc<[Question]> = questions.into();
+    let questions: Arc<[DecideParams]> = questions.into();
     let given = match robots {
         Some(robots) => Some(Given::parse(&context, robots).await?),
         None => None,
@@ -170,7 +170,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
     }))
 }
 
-async fn decide(context: &Context, question: &Question, given: Option<&Given>) -> Result<DecisionFields, String> {
+async fn decide(context: &Context, question: &DecideParams, given: Option<&Given>) -> Result<DecisionFields, String> {
     let target = question.target()?;
     // Each decision can start a fetch, and bots need fetches too. So all clients of the API together may run only
     // `DECISIONS` decisions at a time. The semaphore is never closed, so `acquire` cannot fail.
@@ -194,7 +194,7 @@ async fn decide(context: &Context, question: &Question, given: Option<&Given>) -
 /// Decides a question in the same way as the proxy decides a request of the bot.
 pub(super) async fn judge(
     generation: &Generation,
-    question: &Question,
+    question: &DecideParams,
     target: Target,
 ) -> Result<Decision, NoDecision> {
     let asked = asked(generation, question, target);
@@ -202,7 +202,7 @@ pub(super) async fn judge(
 }
 
 /// Converts a question of the API to the question that the proxy would decide for a request of this bot.
-pub(super) fn asked(generation: &Generation, question: &Question, target: Target) -> decision::Question {
+pub(super) fn asked(generation: &Generation, question: &DecideParams, target: Target) -> decision::Question {
     let unproven = question.proof == AssumedProof::None;
     let config = &generation.config;
     config
@@ -232,7 +232,7 @@ impl DecisionFields {
     /// `[pace]` delays it until then; `None` if no limit delays it.
     pub(super) fn new(
         generation: &Generation,
-        question: Question,
+        question: DecideParams,
         decision: &Decision,
         later: Option<(SystemTime, Cause)>,
     ) -> Self {
@@ -281,7 +281,7 @@ impl UsageFields {
 // === impl ListedDecision ===
 
 impl ListedDecision {
-    fn new(question: &Question, decided: Result<DecisionFields, String>) -> Self {
+    fn new(question: &DecideParams, decided: Result<DecisionFields, String>) -> Self {
         match decided {
             Ok(decided) => Self::Decided(Box::new(decided)),
             Err(error) => Self::Undecided(Undecided {

@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use super::{
     Context,
     decide::{DecisionFields, judge},
-    input::{Question, StrictQuery},
+    input::{DecideParams, StrictQuery},
     problem::Problem,
 };
 use crate::{
     decision::Decision,
-    explanation::{FetchRecord, Report, deciding_line, to_json},
+    explanation::{ExplainedDecision, FetchRecord, deciding_line, to_json},
     pace::Cause,
     proxy::Generation,
 };
@@ -38,7 +38,7 @@ struct File {
 
 pub(super) async fn explain(
     State(context): State<Arc<Context>>,
-    StrictQuery(question): StrictQuery<Question>,
+    StrictQuery(question): StrictQuery<DecideParams>,
 ) -> Result<Json<Explained>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
     // The semaphore is never closed, so this is never `None`.
@@ -59,12 +59,12 @@ pub(super) async fn explain(
 
 fn explained(
     generation: &Generation,
-    question: Question,
+    question: DecideParams,
     decision: &Decision,
     later: Option<(SystemTime, Cause)>,
 ) -> Option<Explained> {
     let body = decision.copy().map(|copy| copy.robots.body());
-    let report = Report::new(&generation.config, decision, &question.agent, &question.url, body);
+    let report = ExplainedDecision::new(&generation.config, decision, &question.agent, &question.url, body);
     let report = RawValue::from_string(to_json(&report, None, FetchRecord::of_decision(decision))).ok()?;
     let file = body.map(|body| {
         let (text, truncated) = text_of(body);

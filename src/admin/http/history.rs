@@ -14,11 +14,11 @@ use super::{
     input::{Form, StrictQuery, moment},
     problem::Problem,
 };
-use crate::history::{By, Question, Report};
+use crate::history::{By, HistoryQuestion, HistoryReport};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+pub(super) struct Params {
     from: Option<String>,
     until: Option<String>,
     by: Option<By>,
@@ -34,15 +34,15 @@ enum Only {
     Refusals,
 }
 
-impl Form for Range {
+impl Form for Params {
     const FORM: &'static str = "?from=TIME&until=TIME&by=verdict|reason|bot|site|answer&only=refusals&site=ORIGIN&bot=NAME&limit=NUMBER, or \
                                 leave any out; a TIME is like 2026-11-22T08:00:00Z, or 1h for an hour ago";
 }
 
 pub(super) async fn history(
     State(context): State<Arc<Context>>,
-    StrictQuery(range): StrictQuery<Range>,
-) -> Result<Json<Report>, Problem> {
+    StrictQuery(range): StrictQuery<Params>,
+) -> Result<Json<HistoryReport>, Problem> {
     let now = SystemTime::now();
     let time = |text: Option<&str>, usual| text.map_or(Ok(usual), |text| moment(text, now).map_err(Problem::Bad));
     let until = time(range.until.as_deref(), now)?;
@@ -53,7 +53,7 @@ pub(super) async fn history(
     let history = context.live.history().clone();
     // To add up the many counts of a day takes long, so this runs on a blocking thread.
     let reporting = tokio::task::spawn_blocking(move || {
-        let question = Question {
+        let question = HistoryQuestion {
             from,
             until,
             by: range.by.unwrap_or(By::Verdict),

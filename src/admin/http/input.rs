@@ -33,7 +33,7 @@ pub(super) trait Form: DeserializeOwned {
 /// The question whether a bot may fetch a URL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct DecideParams {
     /// A User-Agent field, or only the name of a bot.
     pub(super) agent: String,
     pub(super) url: String,
@@ -76,11 +76,11 @@ impl<T: Form, S: Send + Sync> FromRequestParts<S> for StrictQuery<T> {
 
 // === impl Question ===
 
-impl Form for Question {
+impl Form for DecideParams {
     const FORM: &'static str = "?agent=BOT&url=URL, both percent-encoded";
 }
 
-impl Question {
+impl DecideParams {
     /// Parses the URL of the question.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ use crate::{
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+pub(super) struct ListParams {
     #[serde(default)]
     search: String,
     #[serde(default)]
@@ -50,7 +50,7 @@ pub(super) struct Range {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
+pub(super) struct OriginParams {
     origin: String,
 }
 
@@ -62,12 +62,12 @@ pub(super) struct Described {
     bots: Vec<BotAtSite>,
 }
 
-impl Form for Range {
+impl Form for ListParams {
     const FORM: &'static str = "?search=TEXT&after=ORIGIN&limit=NUMBER, percent-encoded, or leave any out; or \
                                 ?search=TEXT&sort=COLUMN&order=asc|desc&state=STATE&offset=NUMBER&limit=NUMBER";
 }
 
-impl Form for Which {
+impl Form for OriginParams {
     const FORM: &'static str = "?origin=ORIGIN, such as https://example.com, percent-encoded";
 }
 
@@ -75,7 +75,10 @@ impl Form for Which {
 type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
 /// Returns a page of the list of origins, sorted by name. If the search takes too long, the page has fewer origins.
-pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range): StrictQuery<Range>) -> Reply<Page> {
+pub(super) async fn list(
+    State(context): State<Arc<Context>>,
+    StrictQuery(range): StrictQuery<ListParams>,
+) -> Reply<Page> {
     let limit = range.limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = range.search.to_ascii_lowercase();
     if range.sort.is_some() || range.order.is_some() || range.state.is_some() || range.offset.is_some() {
@@ -172,7 +175,7 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
 /// Returns all that is known about one origin.
 pub(super) async fn detail(
     State(context): State<Arc<Context>>,
-    StrictQuery(which): StrictQuery<Which>,
+    StrictQuery(which): StrictQuery<OriginParams>,
 ) -> Reply<Described> {
     let origin = which.origin()?;
     let warning = context.flush_writes().await;
@@ -185,7 +188,7 @@ pub(super) async fn detail(
 
 pub(super) async fn forget(
     State(context): State<Arc<Context>>,
-    StrictQuery(which): StrictQuery<Which>,
+    StrictQuery(which): StrictQuery<OriginParams>,
 ) -> Result<Json<Forgot>, Problem> {
     let origin = which.origin()?;
     let store = context.live.store();
@@ -251,7 +254,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
 
 // === impl Which ===
 
-impl Which {
+impl OriginParams {
     fn origin(&self) -> Result<Origin, Problem> {
         parse(&self.origin)
     }

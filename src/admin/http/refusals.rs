@@ -24,7 +24,7 @@ use crate::{
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+pub(super) struct Params {
     after: Option<u64>,
     limit: Option<usize>,
     #[serde(default)]
@@ -54,7 +54,7 @@ pub(super) struct Refusals {
     reasons: BTreeMap<&'static str, &'static str>,
 }
 
-impl Form for Range {
+impl Form for Params {
     const FORM: &'static str = "?after=NUMBER&limit=NUMBER&filter=FILTER, or leave any out";
 }
 
@@ -64,7 +64,7 @@ impl Form for Selection {
 
 pub(super) async fn refusals(
     State(context): State<Arc<Context>>,
-    StrictQuery(range): StrictQuery<Range>,
+    StrictQuery(range): StrictQuery<Params>,
 ) -> Result<Json<Refusals>, Problem> {
     let filter = Filter::parse(&range.filter, SystemTime::now()).map_err(Problem::Bad)?;
     let limit = range.limit.unwrap_or(USUAL).min(MOST);

@@ -15,14 +15,14 @@ use crate::admin::{Difference, Version, VersionError, Versions};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
+pub(super) struct Params {
     origin: String,
     from: Option<String>,
     to: Option<String>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Found {
+pub(super) struct SiteVersions {
     origin: String,
     /// The oldest first. Empty if no store of evidence is configured.
     versions: Vec<Version>,
@@ -31,21 +31,21 @@ pub(super) struct Found {
     difference: Option<Difference>,
 }
 
-impl Form for Which {
+impl Form for Params {
     const FORM: &'static str = "?origin=ORIGIN, percent-encoded, and maybe &to=VERSION or &from=VERSION&to=VERSION";
 }
 
 pub(super) async fn versions(
     State(context): State<Arc<Context>>,
-    StrictQuery(which): StrictQuery<Which>,
-) -> Result<Json<Found>, Problem> {
+    StrictQuery(which): StrictQuery<Params>,
+) -> Result<Json<SiteVersions>, Problem> {
     let origin = parse(&which.origin)?;
     let generation = context.live.generation();
     // The semaphore is never closed, so this is never `None`.
     let turn = context.assuming.clone().acquire_owned().await.ok();
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        let mut found = Found {
+        let mut found = SiteVersions {
             origin: origin.to_string(),
             versions: Vec::new(),
             difference: None,

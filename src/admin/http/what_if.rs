@@ -27,7 +27,7 @@ use crate::{
     evidence::EvidenceReader,
     origin::Origin,
     proxy::Generation,
-    replay::{Change, ReadTexts, Replayed, Replayer, Report, Summary},
+    replay::{ReadTexts, Replayed, Replayer, Scenario, Summary, SummaryOutput},
     store::Store,
 };
 
@@ -50,11 +50,11 @@ struct Site {
 }
 
 #[derive(Serialize)]
-struct Answer<'s> {
+struct WhatIfReply<'s> {
     /// Number of decisions in memory that were not decided again because the time ran out. These are the oldest ones.
     skipped: usize,
     #[serde(flatten)]
-    report: Report<'s>,
+    report: SummaryOutput<'s>,
 }
 
 impl Form for Assumption {
@@ -103,7 +103,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
             skipped -= usize::from(!matches!(replayed, Replayed::Skipped));
         }
     }
-    let answer = Answer {
+    let answer = WhatIfReply {
         skipped,
         report: summary.report(MAX_GROUPS),
     };
@@ -155,7 +155,7 @@ fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
 // === impl Assumption ===
 
 impl Assumption {
-    fn change(self) -> Result<Change, Problem> {
+    fn change(self) -> Result<Scenario, Problem> {
         if self.config.is_none() && self.robots.is_empty() && self.agent.is_none() {
             return Err(Problem::Bad(format!(
                 "the request names no change; send {}",
@@ -184,7 +184,7 @@ impl Assumption {
             }
             robots.push((parsed, text.into_bytes()));
         }
-        Ok(Change::new(config, robots, self.agent))
+        Ok(Scenario::new(config, robots, self.agent))
     }
 }
 

@@ -41,7 +41,7 @@ pub struct HistoryArgs {
 
 /// What `--json` prints for a list of versions.
 #[derive(Debug, Serialize)]
-struct History<'a> {
+struct VersionList<'a> {
     origin: String,
     versions: &'a [Version],
 }
@@ -96,7 +96,7 @@ impl HistoryArgs {
                 let found = versions.difference(profile, from, to).map_err(failed)?;
                 print_difference(args, &origin, &found)
             }
-            (None, None) if args.json => print_json(&History {
+            (None, None) if args.json => print_json(&VersionList {
                 origin: origin.to_string(),
                 versions: &versions.list,
             }),

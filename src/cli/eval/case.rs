@@ -36,7 +36,7 @@ struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The robots.txt, the bot and the URL of one line.
-struct Question<'a> {
+struct CaseInput<'a> {
     robots: Rc<RobotsTxt>,
     agent: Cow<'a, str>,
     url: Cow<'a, str>,
@@ -138,8 +138,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn question(&self, files: &mut Files) -> Result<Question<'a>, BadLine> {
-        Ok(Question {
+    fn question(&self, files: &mut Files) -> Result<CaseInput<'a>, BadLine> {
+        Ok(CaseInput {
             agent: self.string("agent")?,
             url: self.string("url")?,
             robots: self.robots(files)?,
@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 
 // === impl Question ===
 
-impl Question<'_> {
+impl CaseInput<'_> {
     fn answer(&self) -> EvalOutput<'_> {
         let agent = self.robots.agent(&self.agent);
         let path = path_of_url(self.url.as_bytes());

@@ -1,6 +1,6 @@
 use super::*;
 
-fn answers(input: &[u8]) -> (Vec<String>, Outcome) {
+fn answers(input: &[u8]) -> (Vec<String>, LineCounts) {
     let mut output = Vec::new();
     let outcome = eval(Profile::Google, BufReader::new(input), &mut output).expect("memory does not fail");
     let output = String::from_utf8(output).expect("JSON is UTF-8");

@@ -17,7 +17,7 @@ use crate::{
     },
     config::Sources,
     decision::{Decision, Reason, Scope, Verdict},
-    explanation::{AudienceStatement, Report},
+    explanation::{AudienceStatement, ExplainedDecision},
     pace::{Cause, CrawlDelay},
     robots::{AgentLine, Disguise, Profile},
     text::{count, plain},
@@ -28,8 +28,8 @@ use crate::{
 /// If bots may not reach the URL's host and the robots.txt is from a file, `alone` is the report on what the robots.txt
 /// alone says. `sources` are the sources of the configuration.
 pub(super) fn write(
-    report: &Report<'_>,
-    alone: Option<&Report<'_>>,
+    report: &ExplainedDecision<'_>,
+    alone: Option<&ExplainedDecision<'_>>,
     (source, tdmrep): (&Source, Option<&Live>),
     sources: &Sources,
     paint: Paint,
@@ -85,7 +85,7 @@ fn source_of(source: &Source, tdmrep: Option<&Live>, paint: Paint, out: &mut Str
 }
 
 /// Writes what the robots.txt alone says about a URL that `[egress]` forbids.
-fn without_egress(alone: &Report<'_>, width: usize, out: &mut String) -> std::fmt::Result {
+fn without_egress(alone: &ExplainedDecision<'_>, width: usize, out: &mut String) -> std::fmt::Result {
     let start = "Without [egress], this would decide: ";
     match alone.why.as_ref().and_then(|why| why.explanation.rule.as_ref()) {
         Some(rule) => {
@@ -96,7 +96,13 @@ fn without_egress(alone: &Report<'_>, width: usize, out: &mut String) -> std::fm
     }
 }
 
-fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out: &mut String) -> std::fmt::Result {
+fn verdict(
+    report: &ExplainedDecision<'_>,
+    source: &Source,
+    paint: Paint,
+    width: usize,
+    out: &mut String,
+) -> std::fmt::Result {
     let decision = report.decision;
     let word = match decision.verdict {
         Verdict::Allow => paint.in_colour(Colour::Good, "ALLOWED").to_string(),
@@ -225,7 +231,7 @@ fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
 }
 
 /// Writes that the input is no robots.txt, but another kind of file, such as a web page.
-fn unmask(report: &Report<'_>, source: &Source, disguise: Disguise, out: &mut String) -> std::fmt::Result {
+fn unmask(report: &ExplainedDecision<'_>, source: &Source, disguise: Disguise, out: &mut String) -> std::fmt::Result {
     let what = match source {
         Source::Live(_) => "What the site sent",
         Source::File(_) | Source::Unasked => "What was read",
@@ -245,7 +251,7 @@ fn unmask(report: &Report<'_>, source: &Source, disguise: Disguise, out: &mut St
     }
 }
 
-fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::Result {
+fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) -> std::fmt::Result {
     if report.statements.is_empty() {
         return Ok(());
     }

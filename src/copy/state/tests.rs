@@ -7,7 +7,7 @@ mod unreachable;
 
 use super::*;
 use crate::{
-    copy::{FetchError, Fetched, Received, Retry, clock::Jump},
+    copy::{FetchError, Fetched, OriginResponse, Retry, clock::Jump},
     decision::{Reason, Verdict, rules_of},
 };
 
@@ -28,20 +28,20 @@ fn second_of(time: SystemTime) -> u64 {
 }
 
 fn received(status: u16, body: &str) -> Fetched {
-    Fetched::Received(Received::new(status, body))
+    Fetched::Response(OriginResponse::new(status, body))
 }
 
 fn received_for(status: u16, life: u64) -> Fetched {
-    Fetched::Received(Received {
+    Fetched::Response(OriginResponse {
         freshness: Freshness(Some(Duration::from_secs(life))),
-        ..Received::new(status, RULES)
+        ..OriginResponse::new(status, RULES)
     })
 }
 
 fn with_retry_after(status: u16, seconds: u64) -> Fetched {
-    Fetched::Received(Received {
+    Fetched::Response(OriginResponse {
         retry_after: Some(Duration::from_secs(seconds)),
-        ..Received::new(status, [])
+        ..OriginResponse::new(status, [])
     })
 }
 

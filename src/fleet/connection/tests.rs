@@ -9,7 +9,7 @@ use super::*;
 
 /// Starts a server that accepts the login, and then sends `garbage` again and again until the connection ends. The
 /// returned receiver gets the number of bytes that the server sent.
-async fn endless(garbage: &'static [u8]) -> (Server, mpsc::Receiver<usize>) {
+async fn endless(garbage: &'static [u8]) -> (FleetServer, mpsc::Receiver<usize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let port = listener.local_addr().expect("it is bound").port();
     let (tell, told) = mpsc::channel();
@@ -32,7 +32,7 @@ async fn endless(garbage: &'static [u8]) -> (Server, mpsc::Receiver<usize>) {
         .clone()
         .set_protocol(redis::ProtocolVersion::RESP3);
     let endpoint = Endpoint::Tcp("127.0.0.1".to_owned(), port);
-    (Server { endpoint, login }, told)
+    (FleetServer { endpoint, login }, told)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ use redis::from_redis_value;
 use super::{
     super::{
         Notice,
-        tests::{Server, until},
+        tests::{RedisServer, until},
     },
     *,
 };
@@ -28,20 +28,20 @@ fn key(number: usize) -> String {
 }
 
 /// Returns a number that the fleet's server stores for a site, such as the time of the last slot in microseconds.
-async fn field(server: &Server, number: usize, name: &str) -> Option<i64> {
+async fn field(server: &RedisServer, number: usize, name: &str) -> Option<i64> {
     let value = server
         .command(&[b"HGET", key(number).as_bytes(), name.as_bytes()])
         .await;
     from_redis_value(value).expect("a number or nothing")
 }
 
-async fn set(server: &Server, number: usize, field: &str, value: &str) {
+async fn set(server: &RedisServer, number: usize, field: &str, value: &str) {
     let words = ["HSET", &key(number), field, value];
     server.command(&words.map(str::as_bytes)).await;
 }
 
 /// Returns the fleet server's time in microseconds.
-async fn server_now(server: &Server) -> i64 {
+async fn server_now(server: &RedisServer) -> i64 {
     let now: (i64, i64) = from_redis_value(server.command(&[b"TIME"]).await).expect("a time");
     now.0 * 1_000_000 + now.1
 }
@@ -56,10 +56,10 @@ fn an_answer_means_one_thing_or_nothing() {
     let list = |numbers: &[i64]| Value::Array(numbers.iter().copied().map(Value::Int).collect());
     let second = Duration::from_secs(1);
     for (answer, meaning) in [
-        (list(&[1, 0, 0]), Some(Reservation::Reserved(Duration::ZERO))),
-        (list(&[1, 1_000_000, 0]), Some(Reservation::Reserved(second))),
-        (list(&[0, 1_000_000, 0]), Some(Reservation::TooLate(second))),
-        (list(&[0, 5_000_000, 1_000_000]), Some(Reservation::Paused(second))),
+        (list(&[1, 0, 0]), Some(SlotReservation::Reserved(Duration::ZERO))),
+        (list(&[1, 1_000_000, 0]), Some(SlotReservation::Reserved(second))),
+        (list(&[0, 1_000_000, 0]), Some(SlotReservation::TooLate(second))),
+        (list(&[0, 5_000_000, 1_000_000]), Some(SlotReservation::Paused(second))),
         (list(&[1, 0, 1]), None),
         (list(&[2, 0, 0]), None),
         (list(&[1, -1, 0]), None),
@@ -75,12 +75,12 @@ fn an_answer_means_one_thing_or_nothing() {
 
 #[tokio::test]
 async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let gates = [server.gate().await, server.gate().await, server.gate().await];
     let mut slots = Vec::new();
     for turn in 0..9 {
         let slot = gates[turn % 3].reserve(&site(0), GAP, LONG, PATIENT).await;
-        assert!(matches!(slot, Some(Reservation::Reserved(_))), "{turn}: {slot:?}");
+        assert!(matches!(slot, Some(SlotReservation::Reserved(_))), "{turn}: {slot:?}");
         slots.push(field(&server, 0, "last").await.expect("a slot"));
     }
     let gaps: Vec<i64> = slots.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -89,7 +89,7 @@ async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
     let slot = gates[0]
         .reserve(&site(0), Duration::ZERO, Duration::ZERO, PATIENT)
         .await;
-    assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)));
+    assert_eq!(slot, Some(SlotReservation::Reserved(Duration::ZERO)));
     assert_eq!(field(&server, 0, "last").await, slots.last().copied());
     let left: i64 = from_redis_value(server.command(&[b"PTTL", key(0).as_bytes()]).await).expect("a number");
     let longest = micros(MAX_GAP + 8 * GAP) / 1000;
@@ -98,17 +98,17 @@ async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
 
 #[tokio::test]
 async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     assert_eq!(next(&gate, GAP).await, Some(Duration::ZERO));
     assert_eq!(field(&server, 0, "last").await, None, "asking writes nothing");
     let slot = gate.reserve(&site(0), GAP, Duration::ZERO, PATIENT).await;
-    assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)));
+    assert_eq!(slot, Some(SlotReservation::Reserved(Duration::ZERO)));
     let last = field(&server, 0, "last").await;
     // `MAX_GAP` is an hour. So the gap is not over yet, even on a slow machine.
     let slot = gate.reserve(&site(0), MAX_GAP, GAP, PATIENT).await;
     assert!(
-        matches!(slot, Some(Reservation::TooLate(wait)) if wait <= MAX_GAP && wait > MAX_GAP / 2),
+        matches!(slot, Some(SlotReservation::TooLate(wait)) if wait <= MAX_GAP && wait > MAX_GAP / 2),
         "{slot:?}"
     );
     assert!(next(&gate, MAX_GAP).await > Some(MAX_GAP / 2));
@@ -117,7 +117,7 @@ async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
 
 #[tokio::test]
 async fn a_request_without_a_slot_holds_back_what_follows() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     gate.note_request(&site(0));
     let written = async || field(&server, 0, "last").await;
@@ -125,7 +125,7 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
         tokio::task::yield_now().await;
     }
     let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO, PATIENT).await;
-    assert!(matches!(slot, Some(Reservation::TooLate(_))), "{slot:?}");
+    assert!(matches!(slot, Some(SlotReservation::TooLate(_))), "{slot:?}");
     // If a later slot is already reserved, a request without a slot does not change that.
     let later = server_now(&server).await + 100_000_000;
     set(&server, 0, "last", &later.to_string()).await;
@@ -139,7 +139,7 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
 
 #[tokio::test]
 async fn a_pause_holds_for_all_gates_and_they_are_told() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let mut settings = server.settings();
     settings.key = Some(Secret::new(b"a key that the gates share"));
     let (tell, told) = mpsc::channel();
@@ -160,7 +160,7 @@ async fn a_pause_holds_for_all_gates_and_they_are_told() {
     assert!(paused.left <= asked && paused.left > asked / 2, "{paused:?}");
     let slot = second.reserve(&site(0), GAP, LONG, PATIENT).await;
     assert!(
-        matches!(slot, Some(Reservation::Paused(left)) if left <= asked && left > asked / 2),
+        matches!(slot, Some(SlotReservation::Paused(left)) if left <= asked && left > asked / 2),
         "{slot:?}"
     );
     assert_eq!(field(&server, 0, "last").await, None, "no slot was reserved");
@@ -180,7 +180,7 @@ async fn a_pause_holds_for_all_gates_and_they_are_told() {
 
 #[tokio::test]
 async fn the_script_counts_incidents_as_a_gate_alone_does() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let fleet = server.gate().await;
     let busy = script("local now = tonumber(ARGV[4])", NOTE_BUSY);
     let epoch: u64 = 1_800_000_000;
@@ -216,7 +216,7 @@ async fn the_script_counts_incidents_as_a_gate_alone_does() {
 
 #[tokio::test]
 async fn nonsense_in_the_hash_is_ignored() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     let now = server_now(&server).await;
     let in_time = |time: Duration| (now + micros(time)).to_string();
@@ -239,7 +239,7 @@ async fn nonsense_in_the_hash_is_ignored() {
     {
         set(&server, number, field, value).await;
         let slot = gate.reserve(&site(number), GAP, Duration::ZERO, PATIENT).await;
-        assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)), "{field} {value}");
+        assert_eq!(slot, Some(SlotReservation::Reserved(Duration::ZERO)), "{field} {value}");
         assert!(
             self::field(&server, number, "last").await >= Some(now),
             "{field} {value}"
@@ -247,11 +247,11 @@ async fn nonsense_in_the_hash_is_ignored() {
     }
     server.command(&[b"SET", key(90).as_bytes(), b"another type"]).await;
     let slot = gate.reserve(&site(90), GAP, Duration::ZERO, PATIENT).await;
-    assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)));
+    assert_eq!(slot, Some(SlotReservation::Reserved(Duration::ZERO)));
     // The limits allow this time, so the robotgate uses it: the next slot comes after it.
     set(&server, 91, "last", &in_time(MAX_WAIT / 2)).await;
     let slot = gate.reserve(&site(91), GAP, Duration::ZERO, PATIENT).await;
-    assert!(matches!(slot, Some(Reservation::TooLate(_))), "{slot:?}");
+    assert!(matches!(slot, Some(SlotReservation::TooLate(_))), "{slot:?}");
     // An incident that began in the future is ignored.
     set(&server, 92, "began", &in_time(MAX_GAP)).await;
     gate.note_busy(&site(92), Duration::ZERO, None, 0.0);
@@ -264,7 +264,7 @@ async fn nonsense_in_the_hash_is_ignored() {
 
 #[tokio::test]
 async fn without_the_server_there_is_no_slot_and_nobody_waits() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     server.kill();
     while gate.is_used() {

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn what_one_gate_forgets_the_others_forget_too() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let first = server.gate().await;
     let (forget, forgotten) = mpsc::channel();
     let second = server
@@ -24,7 +24,7 @@ async fn what_one_gate_forgets_the_others_forget_too() {
 
 #[tokio::test]
 async fn a_message_that_is_repeated_later_changes_nothing() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let mut settings = server.settings();
     settings.key = Some(Secret::new(b"a key that the gates share"));
     let first = server.gate_with(&settings, |_| ()).await;
@@ -58,7 +58,7 @@ async fn a_message_that_is_repeated_later_changes_nothing() {
 
 #[tokio::test]
 async fn a_failed_subscription_is_repeated_and_told() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let acl = |rule: &'static str| [&b"ACL"[..], b"SETUSER", b"default", rule.as_bytes()];
     let other = server.gate().await;
     server.command(&acl("-subscribe")).await;
@@ -76,7 +76,7 @@ async fn a_failed_subscription_is_repeated_and_told() {
 
 #[tokio::test]
 async fn a_connection_that_ends_is_made_again_without_a_call() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (tell, told) = mpsc::channel();
     let gate = server
         .gate_with(&server.settings(), move |notice| drop(tell.send(notice)))
@@ -92,7 +92,7 @@ async fn a_connection_that_ends_is_made_again_without_a_call() {
 
 #[tokio::test]
 async fn no_request_waits_for_a_killed_server_and_it_is_used_again_when_it_is_back() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     server.kill();
     for _ in 0..3 {

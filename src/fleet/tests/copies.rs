@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn an_older_fetch_than_the_gates_own_tells_it_nothing() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let now = SystemTime::now();
     let old = fetched("User-agent: *\nAllow: /", now - Duration::from_secs(60));
@@ -17,7 +17,7 @@ async fn an_older_fetch_than_the_gates_own_tells_it_nothing() {
 
 #[tokio::test]
 async fn a_copy_past_its_time_goes_along_with_the_lease() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let old = fetched("# old", SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60));
     first.end(lease(&first).await, Some(Arc::new(old))).await;
@@ -32,7 +32,7 @@ async fn a_copy_past_its_time_goes_along_with_the_lease() {
 
 #[tokio::test]
 async fn what_does_not_fit_is_counted_and_fetched_anew() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let writer = server.gate().await;
     share(&writer, lease(&writer).await, "# a").await;
     let key = writer.keys(&SiteDocument::ROBOTS_TXT, &site()).copy;
@@ -42,8 +42,8 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
     let other: Origin = "https://b.example".parse().expect("an origin");
     let reader = server.gate().await;
     for (wrong, rejection) in [
-        (b"\x01garbage".to_vec(), Some(Rejection::Corrupt)),
-        ([&b"\x02"[..], &value[1..]].concat(), Some(Rejection::Later)),
+        (b"\x01garbage".to_vec(), Some(CopyRejection::Corrupt)),
+        ([&b"\x02"[..], &value[1..]].concat(), Some(CopyRejection::Later)),
         (Vec::new(), None),
     ] {
         server.command(&[b"SET", key.as_bytes(), &wrong]).await;
@@ -75,13 +75,13 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
         )
         .await;
     assert!(matches!(asked, CopyOrLease::Fetch(_)));
-    assert_eq!(get(&reader.counts.rejected[Rejection::Misplaced as usize]), 1);
+    assert_eq!(get(&reader.counts.rejected[CopyRejection::Misplaced as usize]), 1);
     assert_eq!(get(&reader.counts.errors), 0);
 }
 
 #[tokio::test]
 async fn gates_with_a_key_take_nothing_from_those_without() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let open = server.gate().await;
     let mut settings = server.settings();
     settings.key = Some(Secret::new(b"a key that the gates share"));
@@ -92,7 +92,7 @@ async fn gates_with_a_key_take_nothing_from_those_without() {
     )
     .await;
     let held = lease(&closed).await;
-    assert_eq!(get(&closed.counts.rejected[Rejection::Forged as usize]), 1);
+    assert_eq!(get(&closed.counts.rejected[CopyRejection::Forged as usize]), 1);
     share(&closed, held, "# a").await;
     assert_eq!(text(&copy(&closed).await), b"# a");
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn one_gate_fetches_and_the_others_wait_for_what_it_writes() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
@@ -19,7 +19,7 @@ async fn one_gate_fetches_and_the_others_wait_for_what_it_writes() {
 
 #[tokio::test]
 async fn a_fetch_that_gives_nothing_leaves_the_turn_to_the_next() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
@@ -29,7 +29,7 @@ async fn a_fetch_that_gives_nothing_leaves_the_turn_to_the_next() {
 
 #[tokio::test]
 async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
     // Nobody renews the first lease, so this call waits until that lease has expired.
@@ -43,7 +43,7 @@ async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late()
 
 #[tokio::test]
 async fn a_late_result_does_not_replace_a_newer_one() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
     let held = lease(&second).await;
@@ -54,7 +54,7 @@ async fn a_late_result_does_not_replace_a_newer_one() {
 
 #[tokio::test]
 async fn a_stale_token_stays_stale_when_the_server_loses_its_memory() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
     server.command(&[b"FLUSHALL"]).await;
@@ -67,7 +67,7 @@ async fn a_stale_token_stays_stale_when_the_server_loses_its_memory() {
 
 #[tokio::test]
 async fn tokens_grow_whatever_the_server_has_kept() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     let key = gate.keys(&SiteDocument::ROBOTS_TXT, &site()).token;
     let mut last = lease(&gate).await.token();
@@ -87,7 +87,7 @@ async fn tokens_grow_whatever_the_server_has_kept() {
 
 #[tokio::test]
 async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let mut settings = server.settings();
     settings.call_timeout = Duration::from_millis(100);
     let (first, second) = (server.gate_with(&settings, |_| ()).await, server.gate().await);
@@ -119,7 +119,7 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
 
 #[tokio::test]
 async fn a_lease_that_no_gate_wrote_keeps_no_gate_waiting() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     let key = gate.keys(&SiteDocument::ROBOTS_TXT, &site()).lease;
     for forged in [
@@ -137,7 +137,7 @@ async fn a_lease_that_no_gate_wrote_keeps_no_gate_waiting() {
 
 #[tokio::test]
 async fn a_lease_lasts_as_long_as_its_work() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);

@@ -82,11 +82,11 @@ impl Model {
     }
 
     fn come(&mut self, bot: u8, gap: u64, patience: u64) {
-        let limits = Limits {
+        let limits = PaceLimits {
             gap: Duration::from_millis(gap),
             concurrency: Some(self.concurrency),
             max_wait: Duration::from_millis(patience),
-            ..Limits::default()
+            ..PaceLimits::default()
         };
         self.next_name += 1;
         let name = self.next_name;

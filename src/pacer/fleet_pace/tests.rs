@@ -7,7 +7,7 @@ use super::{
     super::{Pacer, SharedPacer},
     *,
 };
-use crate::fleet::tests::{Server, until};
+use crate::fleet::tests::{RedisServer, until};
 
 const GAP: Duration = Duration::from_secs(60);
 
@@ -15,15 +15,15 @@ fn site() -> Origin {
     "https://a.example".parse().expect("an origin")
 }
 
-fn limits(gap: Duration, max_wait: Duration) -> Limits {
-    Limits {
+fn limits(gap: Duration, max_wait: Duration) -> PaceLimits {
+    PaceLimits {
         gap,
         max_wait,
-        ..Limits::default()
+        ..PaceLimits::default()
     }
 }
 
-async fn gate(server: &Server, on_loss: OnLoss) -> SharedPacer {
+async fn gate(server: &RedisServer, on_loss: OnLoss) -> SharedPacer {
     SharedPacer {
         local: Arc::new(Pacer::new(100)),
         fleet: Some(FleetPace {
@@ -34,7 +34,7 @@ async fn gate(server: &Server, on_loss: OnLoss) -> SharedPacer {
     }
 }
 
-fn ask(gate: &SharedPacer, limits: Limits) -> tokio::task::JoinHandle<Result<Turn, TooEarly>> {
+fn ask(gate: &SharedPacer, limits: PaceLimits) -> tokio::task::JoinHandle<Result<Turn, TooEarly>> {
     let gate = gate.clone();
     tokio::spawn(async move { gate.turn(&site(), "a", limits).await })
 }
@@ -45,7 +45,7 @@ fn fleet(gate: &SharedPacer) -> &Fleet {
 
 #[tokio::test]
 async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     let long = limits(GAP, 5 * GAP);
     let turn = first.turn(&site(), "a", long).await.expect("nobody was there");
@@ -71,7 +71,7 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
 
 #[tokio::test]
 async fn clients_that_leave_take_one_slot_of_the_others_at_most() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     let long = limits(GAP, 9 * GAP);
     second.turn(&site(), "a", long).await.expect("nobody was there").sent();
@@ -91,7 +91,7 @@ async fn clients_that_leave_take_one_slot_of_the_others_at_most() {
 
 #[tokio::test]
 async fn a_request_that_waits_for_its_slot_is_held_back_by_a_pause() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     let long = limits(GAP, 5 * GAP);
     first.turn(&site(), "a", long).await.expect("nobody was there").sent();
@@ -108,7 +108,7 @@ async fn a_request_that_waits_for_its_slot_is_held_back_by_a_pause() {
 #[tokio::test]
 async fn other_limits_wake_a_request_that_waits_for_its_slot() {
     for (delay, expected) in [(Some(GAP / 4), GAP / 4), (None, Duration::ZERO)] {
-        let Some(server) = Server::start() else { return };
+        let Some(server) = RedisServer::start() else { return };
         let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
         let long = limits(GAP, 5 * GAP);
         let began = Clock::now();
@@ -134,7 +134,7 @@ async fn other_limits_wake_a_request_that_waits_for_its_slot() {
 
 #[tokio::test]
 async fn a_gate_that_hears_of_a_pause_from_the_server_tells_those_who_wait() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     first.note_busy(&site(), now(), Some(100 * GAP));
     let is_paused = async || {
@@ -159,7 +159,7 @@ async fn a_gate_that_hears_of_a_pause_from_the_server_tells_those_who_wait() {
 
 #[tokio::test]
 async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let gates = [gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await];
     let at_once = limits(Duration::from_millis(100), Duration::ZERO);
     for round in 0..6 {
@@ -191,7 +191,7 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
         (OnLoss::Local, Some(1)),
         (OnLoss::Refuse, None),
     ] {
-        let Some(mut server) = Server::start() else { return };
+        let Some(mut server) = RedisServer::start() else { return };
         let gate = gate(&server, on_loss).await;
         let long = limits(GAP, 10 * GAP);
         let began = Clock::now();

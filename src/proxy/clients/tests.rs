@@ -1,8 +1,8 @@
 use super::*;
 use crate::config::Config;
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> ClientLimits {
+    ClientLimits {
         connections: 5,
         client_connections: 2,
         client_requests: 2,
@@ -89,7 +89,7 @@ fn reconnecting_does_not_refill_an_allowance() {
 #[test]
 fn clients_that_left_are_forgotten_after_their_allowance_refills() {
     let now = Instant::now();
-    let limits = Limits {
+    let limits = ClientLimits {
         connections: usize::MAX,
         ..limits()
     };
@@ -111,7 +111,7 @@ fn clients_that_left_are_forgotten_after_their_allowance_refills() {
 #[test]
 fn with_few_open_files_a_client_gets_a_quarter_of_the_connections() {
     let now = Instant::now();
-    let many = Limits {
+    let many = ClientLimits {
         connections: 1000,
         client_connections: 1000,
         client_requests: 1000,
@@ -133,7 +133,7 @@ fn with_few_open_files_a_client_gets_a_quarter_of_the_connections() {
 
 #[test]
 fn the_limit_of_open_files_bounds_idle_and_client_connections() {
-    let unbounded = Limits {
+    let unbounded = ClientLimits {
         connections: usize::MAX,
         ..limits()
     };

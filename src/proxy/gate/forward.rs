@@ -150,7 +150,7 @@ fn head_for_origin(
     generation: &Generation,
 ) -> Result<RequestHeader, Fault> {
     let proxy = &generation.config.proxy;
-    let received = rewrite::Received {
+    let received = rewrite::RequestForm {
         version: client.head().version,
         has_content: client.has_content(),
         upgrades: client.asks_to_upgrade(),

@@ -26,7 +26,7 @@ fn logged(config: &Config, agent: &str, url: &str, tdmrep: Option<&str>) -> Valu
 
 /// Decides `line` again. The store of evidence has the robots.txt that the line names, and also `tdmrep` if that is
 /// given.
-fn outcome(line: &Value, config: &Config, tdmrep: Option<&str>) -> Outcome {
+fn outcome(line: &Value, config: &Config, tdmrep: Option<&str>) -> ReplayOutcome {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
     let (robots, tdmrep) = (copy(ROBOTS), tdmrep.map(|text| TdmRep::parse(text.as_bytes())));
@@ -52,7 +52,7 @@ fn a_decision_about_the_use_is_the_same_in_a_replay() {
         let line = logged(&config, agent, &format!("https://a.example{path}"), tdmrep);
         assert_eq!(line["reason"], reason, "{agent} {path}");
         assert_eq!(line["usage"]["refused"]["line"], refused, "{agent} {path}");
-        assert_eq!(outcome(&line, &replayed, tdmrep), Outcome::Same, "{agent} {path}");
+        assert_eq!(outcome(&line, &replayed, tdmrep), ReplayOutcome::Same, "{agent} {path}");
     }
 }
 
@@ -64,7 +64,11 @@ fn a_use_that_is_refused_without_a_robots_txt_is_the_same_in_a_replay() {
         assert_eq!(line["reason"], "usage", "{line}");
         let line = line.to_string();
         let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
-        assert_eq!(replay(&logged, &config, Texts::default()), Outcome::Same, "{line}");
+        assert_eq!(
+            replay(&logged, &config, Texts::default()),
+            ReplayOutcome::Same,
+            "{line}"
+        );
     }
 }
 
@@ -79,7 +83,7 @@ fn a_line_with_another_usage_is_different() {
     ] {
         let mut changed = line.clone();
         *changed.pointer_mut(pointer).expect("it is there") = value;
-        let Outcome::Different(differences) = outcome(&changed, &config, None) else {
+        let ReplayOutcome::Different(differences) = outcome(&changed, &config, None) else {
             panic!("{pointer}")
         };
         let fields: Vec<_> = differences.iter().map(|difference| difference.field).collect();
@@ -87,7 +91,7 @@ fn a_line_with_another_usage_is_different() {
     }
     let mut changed = line;
     changed["usage"] = Value::Null;
-    assert!(matches!(outcome(&changed, &config, None), Outcome::Different(_)));
+    assert!(matches!(outcome(&changed, &config, None), ReplayOutcome::Different(_)));
 }
 
 #[test]
@@ -96,7 +100,10 @@ fn a_tdmrep_json_that_the_store_does_not_have_is_not_guessed() {
     let missing = Missing::Tdmrep(Sha256::of(RESERVED.as_bytes()));
     for path in ["/page", "/free"] {
         let line = logged(&config, "Miner", &format!("https://a.example{path}"), Some(RESERVED));
-        assert_eq!(outcome(&line, &config, None), Outcome::NotReplayable(missing.clone()));
+        assert_eq!(
+            outcome(&line, &config, None),
+            ReplayOutcome::NotReplayable(missing.clone())
+        );
     }
     assert_eq!(missing.reason(), "the store of evidence does not have the tdmrep.json");
 
@@ -112,7 +119,7 @@ fn a_tdmrep_json_that_the_store_does_not_have_is_not_guessed() {
         };
         let mut replayer = Replayer::with(Box::new(read), 1, 1 << 20);
         let found = replayer.replay(&[line.as_bytes()]).expect("read");
-        let is_same = matches!(&found[..], [Replayed::Decision(_, Outcome::Same)]);
+        let is_same = matches!(&found[..], [Replayed::Decision(_, ReplayOutcome::Same)]);
         assert_eq!(is_same, expected, "{found:?}");
     }
 }
@@ -121,7 +128,7 @@ fn a_tdmrep_json_that_the_store_does_not_have_is_not_guessed() {
 fn what_if_shows_decisions_that_change_with_the_policy_or_the_purposes() {
     let new = |usage: &str, bots: &str| {
         let config = Config::parse_alone("new.toml", &format!("[usage]\n{usage}\n{bots}")).expect("valid");
-        Change::new(Some(config), Vec::new(), None)
+        Scenario::new(Some(config), Vec::new(), None)
     };
     let (enforced, reported) = (
         config_with("content-usage = 'enforce'\ntdmrep = 'enforce'"),

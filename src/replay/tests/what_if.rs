@@ -7,7 +7,7 @@ const NEW: &str = "User-agent: *\nDisallow: /open\n";
 
 /// Decides `line` again with `change`. `text` is the robots.txt that the store of evidence has. Returns the effect, the
 /// verdict, the reason and the rule as text, or why the result is not known.
-fn found(line: &Value, old: Option<&Config>, change: &Change, text: Option<&str>) -> String {
+fn found(line: &Value, old: Option<&Config>, change: &Scenario, text: Option<&str>) -> String {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
     let new = change.config().map(|config| &**config).or(old);
@@ -35,17 +35,17 @@ fn alone(text: &str) -> Config {
     Config::parse_alone("new.toml", text).expect(text)
 }
 
-fn to_config(text: &str) -> Change {
-    Change::new(Some(alone(text)), Vec::new(), None)
+fn to_config(text: &str) -> Scenario {
+    Scenario::new(Some(alone(text)), Vec::new(), None)
 }
 
-fn to_agent(agent: &str) -> Change {
-    Change::new(None, Vec::new(), Some(agent.to_owned()))
+fn to_agent(agent: &str) -> Scenario {
+    Scenario::new(None, Vec::new(), Some(agent.to_owned()))
 }
 
-fn to_robots(origin: &str, text: &str) -> Change {
+fn to_robots(origin: &str, text: &str) -> Scenario {
     let origin = origin.parse().expect("an origin");
-    Change::new(None, vec![(origin, text.into())], None)
+    Scenario::new(None, vec![(origin, text.into())], None)
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn a_new_robots_txt_decides_for_its_site_alone() {
         "{without_config}"
     );
     let exempt = super::line(&old, "A", "GET", "https://own.example/open", &Found::Text(ROBOTS));
-    let change = Change::new(
+    let change = Scenario::new(
         Some(alone("")),
         vec![("https://own.example".parse().expect("an origin"), NEW.into())],
         None,

@@ -13,7 +13,7 @@ use super::{
         Profile, RuleKind, StatementKind,
         crawl_delay::crawl_delay,
         line::{BYTE_ORDER_MARK, content},
-        record::{Key, KeyValue, Record, is_space, trim},
+        record::{GroupLine, KeyValue, LineKey, is_space, trim},
     },
     Findings, Lint, octets, patterns, quoted, usage,
 };
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         if !self.disguised {
             octets::line(number, raw, findings);
         }
-        if let Some(record) = Record::read(Profile::Google, content) {
+        if let Some(record) = GroupLine::read(Profile::Google, content) {
             if !self.disguised {
                 check_key(number, &record, findings);
                 check_hash(number, content, hash, record.value, findings);
@@ -60,8 +60,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn record(&mut self, number: u32, record: &Record<'_>, findings: &mut Findings) {
-        let Key::Rule(kind) = record.key else {
+    fn record(&mut self, number: u32, record: &GroupLine<'_>, findings: &mut Findings) {
+        let LineKey::Rule(kind) = record.key else {
             self.named = true;
             return;
         };
@@ -155,7 +155,7 @@ fn check_swallowed(number: u32, value: &[u8], findings: &mut Findings) {
 }
 
 /// Reports a missing colon or a misspelt key in a record that Google accepts nevertheless.
-fn check_key(number: u32, record: &Record<'_>, findings: &mut Findings) {
+fn check_key(number: u32, record: &GroupLine<'_>, findings: &mut Findings) {
     let name = name(record.key);
     let head = trim(&record.text[..record.text.len() - record.value.len()]);
     let key = head.strip_suffix(b":").map_or(head, trim);
@@ -299,11 +299,11 @@ fn is_absolute(value: &[u8]) -> bool {
 }
 
 /// Returns the key in its proper spelling.
-fn name(key: Key) -> &'static str {
+fn name(key: LineKey) -> &'static str {
     match key {
-        Key::UserAgent => KEYS[0],
-        Key::Rule(RuleKind::Allow) => KEYS[1],
-        Key::Rule(RuleKind::Disallow) => KEYS[2],
+        LineKey::UserAgent => KEYS[0],
+        LineKey::Rule(RuleKind::Allow) => KEYS[1],
+        LineKey::Rule(RuleKind::Disallow) => KEYS[2],
     }
 }
 

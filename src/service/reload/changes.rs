@@ -2,24 +2,24 @@
 //! log says so, but does not show its content.
 
 use crate::{
-    config::{Change, How},
+    config::{How, KeyChange},
     proxy::Generation,
     text::plain,
 };
 
 /// What a reload has changed.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
-    pub(super) changes: Vec<Change>,
+pub(super) struct ReloadChanges {
+    pub(super) changes: Vec<KeyChange>,
     /// Changed keys that have no effect until the next start.
     pub(super) restart: Vec<&'static str>,
 }
 
 /// Finds what changed between two loaded configurations. `threads` is the number of threads with which the process
 /// started.
-pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -> Changes {
+pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -> ReloadChanges {
     let mut changes = before.config.settings.changes(&after.config.settings);
-    let unseen = |key: String, how| Change {
+    let unseen = |key: String, how| KeyChange {
         key,
         how: How::Unseen(how),
     };
@@ -63,11 +63,11 @@ pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -
     if after.config.proxy.threads != threads {
         restart.push(THREADS);
     }
-    Changes { changes, restart }
+    ReloadChanges { changes, restart }
 }
 
 /// Logs each changed setting, and that the configuration was reloaded.
-pub(super) fn log(Changes { changes, restart }: &Changes, generation: &Generation, cause: &'static str) {
+pub(super) fn log(ReloadChanges { changes, restart }: &ReloadChanges, generation: &Generation, cause: &'static str) {
     for change in changes.iter().take(MAX_LOGGED) {
         match &change.how {
             How::Value { before, after } => tracing::info!(

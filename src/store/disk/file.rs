@@ -10,8 +10,8 @@ use std::{
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _};
 
 use super::{
-    queue::Change,
-    tables::{ABOUT, ORIGINS, RECORD_BYTES, Record, TEXTS, Tables, USES, known},
+    queue::StoreChange,
+    tables::{ABOUT, ORIGINS, OriginRecord, RECORD_BYTES, TEXTS, Tables, USES, known},
 };
 use crate::{
     copy::{OriginState, SiteDocument},
@@ -109,7 +109,7 @@ impl CopyFile {
         let mut forgotten = HashMap::new();
         self.each_record("", |origin, record| {
             if last_use(record) <= until {
-                forgotten.insert(origin.to_owned(), Change::Forget);
+                forgotten.insert(origin.to_owned(), StoreChange::Forget);
             }
             true
         })?;
@@ -144,7 +144,7 @@ impl CopyFile {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
+    pub fn write(&self, changes: &HashMap<String, StoreChange>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
         // With this option, redb saves the list of used pages in each transaction. Without it, redb would have to scan
         // the whole file when it opens the file after robotgate was killed.
@@ -183,11 +183,11 @@ impl CopyFile {
                 let (origin, record) = entry?;
                 // Continue with the smallest name that comes after this origin's, in byte order.
                 collected.next = Some(format!("{}\0", origin.value()));
-                let last = Record::decode(origin.value(), record.value())
-                    .and_then(Record::outline)
+                let last = OriginRecord::decode(origin.value(), record.value())
+                    .and_then(OriginRecord::outline)
                     .and_then(|state| state.useful_until());
                 if last.is_none_or(|last| last < oldest) {
-                    old.insert(origin.value().to_owned(), Change::Forget);
+                    old.insert(origin.value().to_owned(), StoreChange::Forget);
                 }
                 collected.seen += 1;
             }
@@ -214,7 +214,7 @@ impl CopyFile {
             for document in [SiteDocument::ROBOTS_TXT, SiteDocument::TDMREP] {
                 let name = document.name(origin);
                 if origins.get(&*name)?.is_some() {
-                    known.insert(name, Change::Forget);
+                    known.insert(name, StoreChange::Forget);
                 }
             }
         }
@@ -230,19 +230,19 @@ impl CopyFile {
     ///
     /// # Errors
     /// Fails if the file cannot be read.
-    pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
+    pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, OriginRecord) -> bool) -> Result<(), FileError> {
         self.each_record(start, |name, record| {
             !SiteDocument::is_robots_txt(name) || each(name, record)
         })
     }
 
     /// Calls `each` like [`each_from`](Self::each_from), with the records of all documents.
-    fn each_record(&self, start: &str, mut each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
+    fn each_record(&self, start: &str, mut each: impl FnMut(&str, OriginRecord) -> bool) -> Result<(), FileError> {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
         for entry in origins.range(start..)? {
             let (origin, record) = entry?;
-            let goes_on = match Record::decode(origin.value(), record.value()) {
+            let goes_on = match OriginRecord::decode(origin.value(), record.value()) {
                 Some(record) => each(origin.value(), record),
                 None => true,
             };
@@ -288,7 +288,7 @@ fn version(database: &Database) -> Result<Option<u64>, FileError> {
     }
 }
 
-fn last_use(record: Record) -> Option<SystemTime> {
+fn last_use(record: OriginRecord) -> Option<SystemTime> {
     record.outline().and_then(|state| state.useful_until())
 }
 

@@ -12,7 +12,7 @@ use crate::copy::OriginState;
 
 /// A change to what the file stores about an origin.
 #[derive(Debug, Clone)]
-pub enum Change {
+pub enum StoreChange {
     /// Store this state of the origin. `complete` says whether it already includes what the file says about the origin.
     Keep { state: Arc<OriginState>, complete: bool },
     /// Forget the origin.
@@ -23,9 +23,9 @@ pub enum Change {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// The latest change of each origin.
-    waiting: HashMap<String, Change>,
+    waiting: HashMap<String, StoreChange>,
     /// The changes that are being written to the file now.
-    writing: Arc<HashMap<String, Change>>,
+    writing: Arc<HashMap<String, StoreChange>>,
     /// Size of the states in `waiting`, in bytes. It includes states that the cache in memory shares.
     bytes: usize,
     /// The callers of `flush`. They are notified when the changes that are in `waiting` now have been written.
@@ -37,14 +37,14 @@ pub(super) struct Queue {
 
 /// Changes that are written in one transaction.
 pub(super) struct Batch {
-    pub(super) changes: Arc<HashMap<String, Change>>,
+    pub(super) changes: Arc<HashMap<String, StoreChange>>,
     /// Callers of `flush`, who are notified after the write.
     pub(super) flushing: Vec<oneshot::Sender<()>>,
 }
 
 // === impl Change ===
 
-impl Change {
+impl StoreChange {
     /// Combines this change with an earlier one of the same origin.
     fn after(self, earlier: &Self) -> Self {
         match (self, earlier) {
@@ -70,7 +70,7 @@ impl Queue {
     /// Adds a change, and merges it with an earlier one of the same origin. If the queue has no room for a state, adds
     /// a change that removes the origin from the file. Returns `false` when that happens for the first time since the
     /// last write, so that it is logged only once.
-    pub(super) fn put(&mut self, origin: String, change: Change) -> bool {
+    pub(super) fn put(&mut self, origin: String, change: StoreChange) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
                 self.bytes -= weight(&origin, &earlier);
@@ -79,14 +79,14 @@ impl Queue {
             None => change,
         };
         let has_room = self.bytes + weight(&origin, &change) <= MAX_BYTES;
-        let change = if has_room { change } else { Change::Forget };
+        let change = if has_room { change } else { StoreChange::Forget };
         self.bytes += weight(&origin, &change);
         self.waiting.insert(origin, change);
         has_room || std::mem::replace(&mut self.overflowed, true)
     }
 
     /// Returns the last change of an origin that is queued or being written. `None` if the file has the last change.
-    pub(super) fn find(&self, origin: &str) -> Option<&Change> {
+    pub(super) fn find(&self, origin: &str) -> Option<&StoreChange> {
         self.waiting.get(origin).or_else(|| self.writing.get(origin))
     }
 
@@ -147,11 +147,11 @@ impl Queue {
     }
 }
 
-fn weight(origin: &str, change: &Change) -> usize {
-    let overhead = origin.len() + size_of::<(String, Change)>();
+fn weight(origin: &str, change: &StoreChange) -> usize {
+    let overhead = origin.len() + size_of::<(String, StoreChange)>();
     match change {
-        Change::Keep { state, .. } => overhead + state.weight(),
-        Change::Forget => overhead,
+        StoreChange::Keep { state, .. } => overhead + state.weight(),
+        StoreChange::Forget => overhead,
     }
 }
 

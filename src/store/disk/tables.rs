@@ -4,7 +4,7 @@
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
 
-use super::queue::Change;
+use super::queue::StoreChange;
 use crate::{
     copy::{OriginState, Saved, SavedCopy, Sha256, SiteDocument},
     database::FileError,
@@ -23,7 +23,7 @@ pub(super) struct Tables<'t> {
 
 /// What the file stores about an origin, except the text of its robots.txt: a checksum followed by JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record(Saved);
+pub struct OriginRecord(Saved);
 
 // === impl Tables ===
 
@@ -38,19 +38,19 @@ impl<'t> Tables<'t> {
         })
     }
 
-    pub(super) fn make(&mut self, origin: &str, change: &Change) -> Result<(), FileError> {
+    pub(super) fn make(&mut self, origin: &str, change: &StoreChange) -> Result<(), FileError> {
         let records = self.origins.len()?;
         let before = match self.origins.get(origin)? {
-            Some(record) => Record::decode(origin, record.value()).and_then(|record| record.text_digest()),
+            Some(record) => OriginRecord::decode(origin, record.value()).and_then(|record| record.text_digest()),
             None => None,
         };
         let after = match change {
-            Change::Forget => {
+            StoreChange::Forget => {
                 self.origins.remove(origin)?;
                 None
             }
-            Change::Keep { state, complete: true } => self.keep(origin, state)?,
-            Change::Keep { state, complete: false } => match known(origin, &self.origins, &self.texts)? {
+            StoreChange::Keep { state, complete: true } => self.keep(origin, state)?,
+            StoreChange::Keep { state, complete: false } => match known(origin, &self.origins, &self.texts)? {
                 Some(earlier) => self.keep(origin, &state.resuming(&earlier))?,
                 None => self.keep(origin, state)?,
             },
@@ -81,7 +81,7 @@ impl<'t> Tables<'t> {
 
     /// Writes the record of an origin, and its robots.txt if the file lacks it. Returns the SHA-256 of the robots.txt.
     fn keep(&mut self, origin: &str, state: &OriginState) -> Result<Option<Sha256>, FileError> {
-        let record = Record::of(state);
+        let record = OriginRecord::of(state);
         let digest = record.text_digest();
         if let (Some(digest), Some(text)) = (digest, state.text()) {
             // Compare the stored text with the new one byte by byte, so that a text that is damaged on disk is written
@@ -115,7 +115,7 @@ impl<'t> Tables<'t> {
 
 // === impl Record ===
 
-impl Record {
+impl OriginRecord {
     fn of(state: &OriginState) -> Self {
         Self(state.save())
     }
@@ -165,7 +165,7 @@ pub(super) fn known(
     texts: &impl ReadableTable<&'static [u8; 32], &'static [u8]>,
 ) -> Result<Option<OriginState>, FileError> {
     let bytes = origins.get(origin)?;
-    let Some(record) = bytes.and_then(|bytes| Record::decode(origin, bytes.value())) else {
+    let Some(record) = bytes.and_then(|bytes| OriginRecord::decode(origin, bytes.value())) else {
         return Ok(None);
     };
     let text = match record.text_digest() {

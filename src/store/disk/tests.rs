@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    copy::{Fetched, Freshness, Meaning, Policy, Received, RobotsCopy, Saved, SiteDocument},
+    copy::{Fetched, Freshness, Meaning, OriginResponse, Policy, RobotsCopy, Saved, SiteDocument},
     origin::Origin,
 };
 
@@ -88,9 +88,9 @@ fn reserves(body: &str) -> OriginState {
 /// Returns `state` after one more fetch.
 fn then(state: &OriginState, second: u64, status: u16, body: &str) -> OriginState {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + second);
-    let fetched = Fetched::Received(Received {
+    let fetched = Fetched::Response(OriginResponse {
         etag: Some("\"tag\"".into()),
-        ..Received::new(status, body)
+        ..OriginResponse::new(status, body)
     });
     let policy = Policy::default();
     let meaning = fetched.meaning(&policy, now);

@@ -1,9 +1,9 @@
 //! Tests the robotgates of a fleet, which share their robots.txt copies through the fleet's server.
 
 use super::*;
-use crate::fleet::tests::{Server, until};
+use crate::fleet::tests::{RedisServer, until};
 
-async fn gate(server: &Server) -> (Bench, Calls) {
+async fn gate(server: &RedisServer) -> (Bench, Calls) {
     let store = Store::new(1024 * 1024, None);
     Bench::within(Some(server.gate().await), store, 1000)
 }
@@ -15,7 +15,7 @@ fn none(calls: &Calls) -> bool {
 
 #[tokio::test]
 async fn a_cold_origin_is_fetched_once_for_all_gates() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let [(first, mut calls), (second, second_calls), (third, third_calls)] =
         [gate(&server).await, gate(&server).await, gate(&server).await];
     let site = origin("a.example");
@@ -45,7 +45,7 @@ async fn a_cold_origin_is_fetched_once_for_all_gates() {
 
 #[tokio::test]
 async fn an_answer_that_fails_counts_for_all_gates_and_a_failure_to_reach_it_for_one() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);
     let busy = origin("busy.example");
     first.fetch(&mut first_calls, &busy, answered(503, "")).await;
@@ -63,7 +63,7 @@ async fn an_answer_that_fails_counts_for_all_gates_and_a_failure_to_reach_it_for
 
 #[tokio::test]
 async fn one_gate_refreshes_in_the_background_and_with_the_tag_that_another_got() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);
     let site = origin("a.example");
     for bench in [&first, &second] {
@@ -94,7 +94,7 @@ async fn one_gate_refreshes_in_the_background_and_with_the_tag_that_another_got(
 
 #[tokio::test]
 async fn an_older_allow_all_in_the_store_opens_nothing() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);
     let site = origin("a.example");
     first.fetch(&mut first_calls, &site, rules("")).await;
@@ -119,7 +119,7 @@ async fn an_older_allow_all_in_the_store_opens_nothing() {
 
 #[tokio::test]
 async fn without_the_server_each_gate_fetches() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = RedisServer::start() else { return };
     let (bench, mut calls) = gate(&server).await;
     server.stop();
     for host in ["a.example", "b.example", "c.example", "d.example", "e.example"] {

@@ -1,7 +1,7 @@
 //! The files that `robotgate env --write` writes. This module returns their contents and writes nothing itself.
 
 use super::TABLE;
-use crate::trust::Settings;
+use crate::trust::ClientSettings;
 
 /// A file to write. `name` is its path, relative to the folder that the user named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Contents {
     KeyStore,
 }
 
-/// A short file from `table.toml`. Its text has placeholders, which [`Settings::fill`] replaces.
+/// A short file from `table.toml`. Its text has placeholders, which [`ClientSettings::fill`] replaces.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Template {
@@ -35,7 +35,7 @@ pub(super) struct Template {
 
 /// Returns the files whose paths are in `text`, and also the files whose paths are in those files. Empty if the user
 /// wants no files written.
-pub fn files(text: &str, settings: &Settings) -> Vec<File> {
+pub fn files(text: &str, settings: &ClientSettings) -> Vec<File> {
     let Some(folder) = settings.folder() else {
         return Vec::new();
     };
@@ -54,7 +54,7 @@ pub fn files(text: &str, settings: &Settings) -> Vec<File> {
 }
 
 /// Returns all files that can be written. A file comes before the files whose paths it contains.
-fn every(settings: &Settings) -> impl Iterator<Item = File> {
+fn every(settings: &ClientSettings) -> impl Iterator<Item = File> {
     let small = TABLE.file.iter().map(|template| File {
         name: &template.name,
         is_executable: template.executable,
@@ -105,9 +105,9 @@ mod tests {
     use super::*;
     use crate::trust::{Ca, clients};
 
-    fn settings() -> Settings {
+    fn settings() -> ClientSettings {
         let ca = Ca::At("/etc/ca.pem".to_owned());
-        let settings = Settings::new("http://127.0.0.1:3128", ca).unwrap_or_else(|error| panic!("{error}"));
+        let settings = ClientSettings::new("http://127.0.0.1:3128", ca).unwrap_or_else(|error| panic!("{error}"));
         settings.with_folder("/srv/trust")
     }
 

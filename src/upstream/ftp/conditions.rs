@@ -9,14 +9,14 @@ use http::{HeaderMap, Method, header};
 /// requires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
-    range: Option<Range>,
+    range: Option<ByteRange>,
     if_range: Option<IfRange>,
     modified_since: Option<SystemTime>,
 }
 
 /// A range of bytes. If a request asks for several ranges, it gets the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Range {
+enum ByteRange {
     /// From this byte to the end of the file.
     From(u64),
     /// From the first to the second of these bytes, including both.
@@ -61,7 +61,7 @@ impl Conditions {
             // `Range` is only defined for GET (RFC 9110 §14.2).
             range: only(header::RANGE)
                 .filter(|_| *method == Method::GET)
-                .and_then(Range::parse),
+                .and_then(ByteRange::parse),
             if_range: only(header::IF_RANGE).map(|value| date(value).map_or(IfRange::Tag, IfRange::Date)),
             modified_since: only(header::IF_MODIFIED_SINCE).filter(|_| !has_tags).and_then(date),
         }
@@ -88,7 +88,7 @@ impl Conditions {
 
 // === impl Range ===
 
-impl Range {
+impl ByteRange {
     fn parse(value: &str) -> Option<Self> {
         let (unit, range) = value.split_once('=')?;
         let (first, last) = range.trim_ascii().split_once('-')?;

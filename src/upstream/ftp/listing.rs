@@ -24,7 +24,7 @@ pub(super) struct Listing {
 
 /// A file or folder.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+struct ListingEntry {
     name: Vec<u8>,
     is_folder: bool,
     size: Option<u64>,
@@ -33,8 +33,8 @@ struct Entry {
 
 /// What a line of a list contains.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
-    Entry(Entry),
+enum ListingLine {
+    Entry(ListingEntry),
     /// The line names no entry of the folder: it is empty, is about the folder itself or the folder above it, or says
     /// how many blocks the files take.
     Nothing,
@@ -88,15 +88,15 @@ impl Listing {
             false => of_list(line),
         };
         match parsed {
-            Line::Entry(entry) => self.add_entry(&entry),
-            Line::Nothing => {}
-            Line::Unknown => {
+            ListingLine::Entry(entry) => self.add_entry(&entry),
+            ListingLine::Nothing => {}
+            ListingLine::Unknown => {
                 let _ = writeln!(self.page, "{}", shown(line));
             }
         }
     }
 
-    fn add_entry(&mut self, entry: &Entry) {
+    fn add_entry(&mut self, entry: &ListingEntry) {
         let slash = if entry.is_folder { "/" } else { "" };
         let name = shown(&entry.name);
         let width = entry.name.len() + slash.len();
@@ -141,9 +141,9 @@ impl Listing {
 }
 
 /// Parses a line of the list that MLSD returns, such as `type=file;size=12;modify=20261101120000; name`.
-fn of_mlsd(line: &[u8]) -> Line {
+fn of_mlsd(line: &[u8]) -> ListingLine {
     let Some(space) = memchr::memchr(b' ', line) else {
-        return Line::Unknown;
+        return ListingLine::Unknown;
     };
     let (facts, name) = (String::from_utf8_lossy(&line[..space]), &line[space + 1..]);
     let fact = |wanted: &str| {
@@ -152,10 +152,10 @@ fn of_mlsd(line: &[u8]) -> Line {
     };
     let kind = fact("type").unwrap_or("file").to_ascii_lowercase();
     match &*kind {
-        "cdir" | "pdir" => Line::Nothing,
-        _ if matches!(name, b"." | b"..") => Line::Nothing,
-        _ if name.is_empty() => Line::Unknown,
-        _ => Line::Entry(Entry {
+        "cdir" | "pdir" => ListingLine::Nothing,
+        _ if matches!(name, b"." | b"..") => ListingLine::Nothing,
+        _ if name.is_empty() => ListingLine::Unknown,
+        _ => ListingLine::Entry(ListingEntry {
             name: name.to_vec(),
             is_folder: kind == "dir",
             size: fact("size").and_then(|size| size.parse().ok()),
@@ -167,14 +167,14 @@ fn of_mlsd(line: &[u8]) -> Line {
 }
 
 /// Parses a line of the list that LIST returns, in the format of `ls -l` or of the DOS command `dir`.
-fn of_list(line: &[u8]) -> Line {
+fn of_list(line: &[u8]) -> ListingLine {
     if line.is_empty() || line.starts_with(b"total ") {
-        return Line::Nothing;
+        return ListingLine::Nothing;
     }
     // Turn each byte into one character, so that a name in any encoding stays unchanged.
     let line = text(line);
     let Ok(file) = ListParser::parse_posix(&line).or_else(|_| ListParser::parse_dos(&line)) else {
-        return Line::Unknown;
+        return ListingLine::Unknown;
     };
     let name: Option<Vec<u8>> = file
         .name()
@@ -182,14 +182,14 @@ fn of_list(line: &[u8]) -> Line {
         .map(|character| u8::try_from(character).ok())
         .collect();
     match name {
-        Some(name) if matches!(&*name, b"." | b"..") => Line::Nothing,
-        Some(name) if !name.is_empty() => Line::Entry(Entry {
+        Some(name) if matches!(&*name, b"." | b"..") => ListingLine::Nothing,
+        Some(name) if !name.is_empty() => ListingLine::Entry(ListingEntry {
             name,
             is_folder: file.is_directory(),
             size: (file.is_file()).then_some(file.size() as u64),
             modified: Some(file.modified()),
         }),
-        _ => Line::Unknown,
+        _ => ListingLine::Unknown,
     }
 }
 

@@ -20,7 +20,7 @@ use super::State;
 
 /// What the timer of [`drive`] waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wait {
+enum TimerEvent {
     /// A new stream. If none comes within the idle time, the connection is closed.
     Stream,
     /// The time to send the next PING.
@@ -48,7 +48,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let silence = state.bounds.silence;
-    let mut wait = Wait::Stream;
+    let mut wait = TimerEvent::Stream;
     let mut timer = pin!(sleep(idle));
     poll_fn(|cx| {
         loop {
@@ -58,9 +58,9 @@ where
             state.observe(connection.max_concurrent_send_streams(), cx);
             let is_busy = state.streams.load(Ordering::Relaxed) > 0;
             let next = match wait {
-                Wait::Stream if is_busy => Some((Wait::Ping, silence)),
-                Wait::Pong => match pings.poll_pong(cx) {
-                    Poll::Ready(Ok(_)) => Some((Wait::Ping, silence)),
+                TimerEvent::Stream if is_busy => Some((TimerEvent::Ping, silence)),
+                TimerEvent::Pong => match pings.poll_pong(cx) {
+                    Poll::Ready(Ok(_)) => Some((TimerEvent::Ping, silence)),
                     Poll::Ready(Err(_)) => return Poll::Ready(()),
                     Poll::Pending => None,
                 },
@@ -72,21 +72,21 @@ where
             }
             ready!(timer.as_mut().poll(cx));
             let (next, time) = match wait {
-                Wait::Ping if is_busy => match pings.send_ping(Ping::opaque()) {
-                    Ok(()) => (Wait::Pong, silence),
+                TimerEvent::Ping if is_busy => match pings.send_ping(Ping::opaque()) {
+                    Ok(()) => (TimerEvent::Pong, silence),
                     Err(_) => return Poll::Ready(()),
                 },
-                Wait::Ping if !state.is_away() => (Wait::Stream, idle),
-                Wait::Ping | Wait::Stream => match state.close() {
-                    true => (Wait::End, silence),
-                    false => (Wait::Ping, silence),
+                TimerEvent::Ping if !state.is_away() => (TimerEvent::Stream, idle),
+                TimerEvent::Ping | TimerEvent::Stream => match state.close() {
+                    true => (TimerEvent::End, silence),
+                    false => (TimerEvent::Ping, silence),
                 },
-                Wait::Pong => {
+                TimerEvent::Pong => {
                     state.silent.store(true, Ordering::Relaxed);
                     return Poll::Ready(());
                 }
                 // Give up: the origin does not even read the frames that close the connection.
-                Wait::End => return Poll::Ready(()),
+                TimerEvent::End => return Poll::Ready(()),
             };
             wait = next;
             timer.as_mut().reset(Instant::now() + time);

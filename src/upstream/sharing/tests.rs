@@ -8,9 +8,9 @@ use crate::upstream::http2::Bounds;
 const MINUTE: Duration = Duration::from_secs(60);
 const MILLI: Duration = Duration::from_millis(1);
 
-fn key() -> Key {
+fn key() -> PoolKey {
     let origin = "https://shop.example".parse().expect("an origin");
-    Key::new(&origin, ([192, 0, 2, 1], 443).into())
+    PoolKey::new(&origin, ([192, 0, 2, 1], 443).into())
 }
 
 /// Creates a connection. Also returns the server's end of it.

@@ -9,7 +9,7 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::{
-    fuzzing::{ParsedRequest, Taken, take},
+    fuzzing::{ParsedRequest, ReadHead, take},
     origin::{FtpPath, HostPort, Origin, Reading, Scheme, readings},
 };
 use url::Url;
@@ -26,8 +26,8 @@ fuzz_target!(init: seeds::write("target", SEEDS), |data: &[u8]| -> Corpus {
         return Corpus::Reject;
     };
     match take(&head, outer_connect.as_ref()) {
-        Ok(Some(Taken::Connect(authority))) => names_one_host(target_of(&head).0, &authority),
-        Ok(Some(Taken::Request(parsed))) => {
+        Ok(Some(ReadHead::Connect(authority))) => names_one_host(target_of(&head).0, &authority),
+        Ok(Some(ReadHead::Request(parsed))) => {
             is_for_one_origin(&head, outer_connect.as_ref(), &parsed);
             match parsed.origin.scheme {
                 Scheme::Http | Scheme::Https => is_one_request(&head, &parsed),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     admin::http::{
         decide::{UsageFields, asked},
-        input::{AssumedProof, Question},
+        input::{AssumedProof, DecideParams},
     },
     origin::{Origin, Target},
     pace::Cause,
@@ -42,7 +42,7 @@ pub(super) async fn at(generation: &Generation, origin: &Origin) -> Vec<BotAtSit
     for bot in bots.filter(|bot| has_pace || !bot.purposes.is_empty()).take(MAX_BOTS) {
         let url = format!("{origin}/");
         let Ok(target) = Target::parse(&url) else { break };
-        let question = Question {
+        let question = DecideParams {
             agent: bot.name.to_string(),
             url,
             proof: AssumedProof::Assumed,

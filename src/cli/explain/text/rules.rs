@@ -9,12 +9,18 @@ use crate::{
         columns::{cut, padded, widest},
         explain::excerpt::Excerpt,
     },
-    explanation::{Report, Why},
+    explanation::{ExplainedDecision, Why},
     robots::{Choice, Competitor, Explanation, LossReason},
     text::{count, plain},
 };
 
-pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usize, out: &mut String) -> Result {
+pub(super) fn write(
+    report: &ExplainedDecision<'_>,
+    why: &Why<'_>,
+    paint: Paint,
+    width: usize,
+    out: &mut String,
+) -> Result {
     let explanation = &why.explanation;
     let named: Vec<u32> = naming(explanation).collect();
     if !named.is_empty() {
@@ -55,7 +61,7 @@ fn naming<'e>(explanation: &'e Explanation<'_>) -> impl Iterator<Item = u32> + '
         .map(|agent| agent.line)
 }
 
-fn considered(report: &Report<'_>, explanation: &Explanation<'_>, out: &mut String) -> Result {
+fn considered(report: &ExplainedDecision<'_>, explanation: &Explanation<'_>, out: &mut String) -> Result {
     let agent = plain(report.decision.token(), super::MAX_NAME);
     let Some(line) = naming(explanation).next() else {
         return writeln!(

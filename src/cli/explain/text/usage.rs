@@ -8,12 +8,12 @@ use crate::{
         columns::padded,
     },
     decision::UsageReport,
-    explanation::Report,
+    explanation::ExplainedDecision,
     usage::{UseRefusal, UseSource, UseStatement, VocabularyPolicy},
 };
 
 /// Writes a row for each thing that the site says about a purpose, and a row for each purpose of which it says nothing.
-pub(super) fn write(report: &Report<'_>, paint: Paint, out: &mut String) -> Result {
+pub(super) fn write(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) -> Result {
     let Some(usage) = report.decision.usage.as_deref() else {
         return Ok(());
     };

@@ -56,9 +56,9 @@ impl Event {
             (None, None, Some(300..=399)) => {
                 Fetched::Failed(FetchError::Redirect("it has no Location".to_owned()).into())
             }
-            (None, None, Some(status)) => Fetched::Received(Received {
+            (None, None, Some(status)) => Fetched::Response(OriginResponse {
                 freshness: self.freshness(),
-                ..Received::new(status, self.body.clone())
+                ..OriginResponse::new(status, self.body.clone())
             }),
             _ => panic!("an event is an error, redirects or a status"),
         }

@@ -22,8 +22,8 @@ fn state(bytes: usize) -> Arc<OriginState> {
     ))
 }
 
-fn keep(state: &Arc<OriginState>) -> Change {
-    Change::Keep {
+fn keep(state: &Arc<OriginState>) -> StoreChange {
+    StoreChange::Keep {
         state: state.clone(),
         complete: true,
     }
@@ -31,7 +31,7 @@ fn keep(state: &Arc<OriginState>) -> Change {
 
 fn known(queue: &Queue, origin: &str) -> Option<Arc<OriginState>> {
     match queue.find(origin) {
-        Some(Change::Keep { state, complete: true }) => Some(state.clone()),
+        Some(StoreChange::Keep { state, complete: true }) => Some(state.clone()),
         _ => None,
     }
 }
@@ -80,7 +80,8 @@ fn a_full_queue_drops_states_but_returns_no_outdated_one() {
     assert!(queue.bytes <= MAX_BYTES + 200 * 1024, "{}", queue.bytes);
     let kept = (0..200).filter(|number| known(&queue, &format!("site-{number}")).is_some());
     assert!((1..200).contains(&kept.count()));
-    let forgotten = (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Some(Change::Forget)));
+    let forgotten =
+        (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Some(StoreChange::Forget)));
     assert!(forgotten.count() > 100, "the file's older record must not count");
 
     // Once the queue is written, it has room again for a state of an origin that was removed for lack of room.
@@ -93,7 +94,7 @@ fn a_full_queue_drops_states_but_returns_no_outdated_one() {
 
 #[test]
 fn an_incomplete_state_is_not_returned_as_a_complete_one() {
-    let part = |state: &Arc<OriginState>| Change::Keep {
+    let part = |state: &Arc<OriginState>| StoreChange::Keep {
         state: state.clone(),
         complete: false,
     };
@@ -106,7 +107,7 @@ fn an_incomplete_state_is_not_returned_as_a_complete_one() {
     queue.give_back(batch);
     assert!(known(&queue, "a").is_none());
 
-    queue.put("a".to_owned(), Change::Forget);
+    queue.put("a".to_owned(), StoreChange::Forget);
     queue.put("a".to_owned(), part(&state(10)));
     assert!(
         known(&queue, "a").is_some(),

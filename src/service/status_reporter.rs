@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Reports the state of a running daemon to systemd.
-pub struct Report {
+pub struct StatusReporter {
     notifier: Notifier,
     live: Arc<Live>,
     reloads: Reloads,
@@ -40,7 +40,7 @@ enum Status {
 
 // === impl Report ===
 
-impl Report {
+impl StatusReporter {
     /// Reports that the daemon is ready.
     pub fn ready(notifier: Notifier, live: Arc<Live>, reloads: Reloads) -> Arc<Self> {
         let report = Self {
