@@ -1,6 +1,5 @@
-//! Reads the head of an HTTP/1 request from a connection, and checks it before pingora sees it. Therefore every fault
-//! gets a clear response, and time and size are limited for the head as a whole. No head is forwarded that two parsers
-//! could interpret differently.
+//! Reads the head of an HTTP/1 request, and checks it before pingora sees it. So every fault gets a clear response, and
+//! no head is forwarded that two parsers could interpret differently.
 
 mod checks;
 mod error;
@@ -23,28 +22,23 @@ use self::{
 use super::{client_connection::ClientConnection, handshake::TLS_HANDSHAKE, timer::Timer};
 use crate::{config::HeadLimits, origin::HostPort, ratelimited::ratelimited, wire::Wire};
 
-/// A checked head, and the bytes that were read after it.
 #[derive(Debug)]
 pub(super) struct Head {
-    /// All bytes that were read: the head, and perhaps bytes that follow it, such as the content.
+    /// The head, and perhaps bytes that follow it, such as the content.
     pub(super) bytes: BytesMut,
-    /// Length of the head in `bytes`.
     pub(super) len: usize,
-    /// The target and the fields of the request, if it is a CONNECT.
+    /// Set for a CONNECT.
     pub(super) connect: Option<ConnectHead>,
-    /// Whether the URL named a user of an FTP site, other than the anonymous one. `bytes` no longer contains the name
-    /// and the password.
+    /// Whether the URL named a user of an FTP site other than the anonymous one. `bytes` no longer contains the login.
     pub(super) names_user: bool,
 }
 
-/// The target and the fields of a CONNECT.
 #[derive(Debug)]
 pub(super) struct ConnectHead {
     pub(super) authority: HostPort,
     pub(super) headers: http::HeaderMap,
 }
 
-/// Time limits for reading a head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeadTimes {
     /// How long to wait for the first byte of the head.
@@ -53,18 +47,15 @@ pub(super) struct HeadTimes {
     pub(super) head: Duration,
 }
 
-/// The parts of a checked head, and the changes that robotgate has to make to it before pingora parses it.
+/// A checked head, and what has to change in it before pingora parses it.
 struct ScannedHead {
     len: usize,
     connect: Option<ConnectHead>,
-    /// The new request target, if it has to change.
     new_target: Option<Vec<u8>>,
-    /// The new value of the Host field, if it has to change.
     new_host: Option<Vec<u8>>,
     names_user: bool,
 }
 
-/// Logs a request that is refused as malformed. The address of the client is masked if the configuration says so.
 pub(super) fn log_malformed(connection: &ClientConnection, error: &dyn fmt::Display) {
     ratelimited!(info, client = %connection.client_for_log(), %error, "a request was refused as malformed");
 }
@@ -72,10 +63,6 @@ pub(super) fn log_malformed(connection: &ClientConnection, error: &dyn fmt::Disp
 // === impl Head ===
 
 impl Head {
-    /// Reads a head.
-    ///
-    /// # Errors
-    /// Fails if no valid head arrives in time; see [`HeadError`].
     pub(super) async fn read(
         wire: &Wire,
         times: HeadTimes,
@@ -89,7 +76,7 @@ impl Head {
         if bytes.first() == Some(&TLS_HANDSHAKE) {
             return Err(HeadError::Tls);
         }
-        // Most heads arrive in one piece. Only if a part is missing, wait for it and start a timer.
+        // Most heads arrive in one piece, so start the timer only if a part is missing.
         let head = match Self::parse(&mut bytes, limits)? {
             Some(head) => head,
             None => {
@@ -112,8 +99,7 @@ impl Head {
                 Ok(more) if !more.is_empty() => bytes.extend_from_slice(&more),
                 Ok(_) | Err(_) => return Err(HeadError::Gone),
             }
-            // Parse only if the new bytes may contain the end of the head. Otherwise, a head that arrives byte by byte
-            // would be parsed for each byte.
+            // Otherwise, a head that arrives byte by byte would be parsed for each byte.
             if may_end(&bytes[seen.saturating_sub(END.len() - 1)..])
                 && let Some(head) = Self::parse(&mut bytes, limits)?
             {
@@ -122,14 +108,13 @@ impl Head {
         }
     }
 
-    /// Parses the head at the beginning of `bytes`. If the head is complete, moves all of `bytes` into the returned
-    /// value, including the bytes that follow the head. Returns `None` if more bytes are needed.
+    /// Parses the head at the beginning of `bytes`. If it is complete, takes all of `bytes`, including what follows the
+    /// head.
     pub(super) fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
         let found = if limits.fields <= USUAL_FIELDS {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
             ScannedHead::in_front(bytes, &mut fields[..limits.fields], limits)?
         } else {
-            // The array on the stack is too small for this limit, so allocate a larger one.
             let mut fields = vec![httparse::EMPTY_HEADER; limits.fields];
             ScannedHead::in_front(bytes, &mut fields, limits)?
         };
@@ -165,8 +150,8 @@ impl Head {
         self.bytes = out;
     }
 
-    /// Replaces the value of the Host field. The new value names the same host, but in the spelling of the request
-    /// target, because pingora requires that both are equal byte for byte.
+    /// Replaces the value of the Host field by the same host in the spelling of the request target, because pingora
+    /// requires that both are equal byte for byte.
     fn set_host(&mut self, host: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
         for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
@@ -189,7 +174,6 @@ impl Head {
 // === impl ScannedHead ===
 
 impl ScannedHead {
-    /// Parses and checks the head at the beginning of `bytes`. Returns `None` if more bytes are needed.
     fn in_front<'b>(
         bytes: &'b [u8],
         fields: &mut [httparse::Header<'b>],
@@ -200,8 +184,7 @@ impl ScannedHead {
             Ok(httparse::Status::Complete(len)) => len,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooManyFields(limits.fields)),
-            // For a target with a space, httparse takes the text after the space for the version, and reports a wrong
-            // version.
+            // httparse takes the text after a space in the target for the version.
             Err(httparse::Error::Version) if has_space_in_target(bytes) => {
                 return Err(HeadError::Syntax(SPACE_IN_TARGET));
             }
@@ -238,7 +221,7 @@ impl ScannedHead {
             without_login
         };
         let target = new_target.as_deref().unwrap_or(target);
-        // If the URL has a login, some clients repeat the login in the Host field. Remove it there.
+        // Some clients repeat the login of the URL in the Host field.
         let host = host.map(|host| match names_user {
             Some(_) => host.rsplit(|byte| *byte == b'@').next().unwrap_or(host),
             None => host,
@@ -259,8 +242,7 @@ impl ScannedHead {
 // === impl ConnectHead ===
 
 impl ConnectHead {
-    /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host field may be missing or lack the port, because many clients send
-    /// such requests.
+    /// Checks a CONNECT (RFC 9110 §9.3.6). Many clients send no Host field, or one without the port.
     fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
         let authority = HostPort::parse(target).map_err(HeadError::ConnectTarget)?;
         if authority.port.is_none() {
@@ -288,11 +270,8 @@ impl ConnectHead {
 // === impl HeadLimits ===
 
 impl HeadLimits {
-    /// Checks a head that was received over HTTP/2. The head must keep to the limits, which count bytes as in HTTP/1,
-    /// and must not be one that a parser of HTTP/1 could misinterpret. HTTP/2 itself checks everything else.
-    ///
-    /// # Errors
-    /// Fails if the head exceeds a limit, or says in an unusual way how long its content is.
+    /// Checks a head that came over HTTP/2 against the limits, which count bytes as in HTTP/1, and against what a
+    /// parser of HTTP/1 could misinterpret. HTTP/2 itself checks everything else.
     pub(super) fn check_http2(self, request: &RequestHeader) -> Result<(), HeadError> {
         if request.headers.len() > self.fields {
             return Err(HeadError::TooManyFields(self.fields));
@@ -306,7 +285,7 @@ impl HeadLimits {
     }
 }
 
-/// Returns whether the request line has too many words: a method, a target, further words, and then a version.
+/// Returns whether the request line has more than a method, a target and a version.
 fn has_space_in_target(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
@@ -322,9 +301,8 @@ fn may_end(bytes: &[u8]) -> bool {
         .any(|end| memchr::memmem::find(bytes, end).is_some())
 }
 
-/// The last bytes of a head: the end of a line, and an empty line.
+/// The end of a line, and an empty line.
 const END: &[u8] = b"\n\r\n";
-/// Heads with at most this number of fields are parsed without an allocation.
 const USUAL_FIELDS: usize = 128;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Finds the origin and the path of a request, from the request target, the Host field and, for a request inside an
-//! intercepted CONNECT, that CONNECT. These are pure functions, without I/O.
+//! Finds the origin and the path of a request, from its target, its Host field and the CONNECT that it came through.
+//! Pure functions, without I/O.
 
 use http::{Method, header};
 use pingora_http::RequestHeader;
@@ -7,12 +7,8 @@ use pingora_http::RequestHeader;
 use super::client_connection::OuterConnect;
 use crate::origin::{FtpPath, HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
 
-/// Returns the origin and the path that `request` asks for. `outer_connect` is the CONNECT that the request came
-/// through, if any.
-///
-/// # Errors
-/// Fails if the request names no origin or path, or contains a user name or password, or if other parsers could find
-/// another origin or path in it.
+/// Returns the origin and the path that `request` asks for. Fails if another parser could find a different origin or
+/// path, or if the request contains a user name or password.
 pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<Target, TargetError> {
     check_method(&request.method)?;
     if !request.raw_path_is_utf8() {
@@ -42,14 +38,14 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
             }
             (origin, path_and_query)
         }
-        // Refuse a target such as `?q`: some parsers read it as `/?q`, others find no path in it (RFC 9112 §3.2.1).
+        // Some parsers read a target such as `?q` as `/?q`, others find no path in it (RFC 9112 §3.2.1).
         (TargetForm::Other, Some(_)) if matches!(raw.first(), Some(b'?' | b'#')) => {
             return Err(TargetError::Ambiguous);
         }
         (TargetForm::Other, Some(outer_connect)) => (outer_connect.origin.clone(), raw),
         (TargetForm::Other, None) => return Err(TargetError::OriginForm),
     };
-    // An HTTP/2 request also names its scheme in a field of its own (RFC 9113 §8.3.1). It must be the origin's scheme.
+    // An HTTP/2 request also names its scheme in a field of its own (RFC 9113 §8.3.1).
     if let Some(scheme) = request.uri.scheme_str()
         && Scheme::parse(scheme.as_bytes()) != Some(origin.scheme)
     {
@@ -68,8 +64,8 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
     })
 }
 
-/// Checks the method. Its letters must be capitals, because methods are case-sensitive (RFC 9110 §9.1), but some
-/// origins ignore case: they would serve `get` like GET, and the log would show an unknown method.
+/// Checks the method. Methods are case-sensitive (RFC 9110 §9.1), but some origins ignore case, so `get` would reach
+/// them as GET while the log showed an unknown method.
 fn check_method(method: &Method) -> Result<(), TargetError> {
     if *method == Method::CONNECT {
         return Err(TargetError::NestedConnect);
@@ -86,7 +82,6 @@ fn check_method(method: &Method) -> Result<(), TargetError> {
     }
 }
 
-/// Checks that the Host field and the request target name the host of `origin`.
 fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result<(), TargetError> {
     let differs = || {
         if inside {
@@ -107,8 +102,8 @@ fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result
     Ok(())
 }
 
-/// Returns the request target as it is sent to an origin (RFC 9112 §3.2.1, §3.2.4). Adds the path if the target has
-/// none, and changes nothing else.
+/// Returns the request target for an origin (RFC 9112 §3.2.1, §3.2.4). Adds the path if it is missing, and changes
+/// nothing else.
 fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, TargetError> {
     match path_and_query.first() {
         None if *method == Method::OPTIONS => Ok(b"*".to_vec()),

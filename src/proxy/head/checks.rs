@@ -1,10 +1,8 @@
-//! Checks a request's head before pingora sees it, so that no two parsers interpret the head differently. These are
-//! pure functions, without I/O.
+//! Checks a request's head, so that no two parsers interpret it differently. Pure functions, without I/O.
 
 use super::HeadError;
 use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, split_login, unsendable};
 
-/// Refuses a request target with a character that robotgate must not forward (see [`unsendable`]).
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
     unsendable(target).map_or(Ok(()), |byte| Err(HeadError::TargetCharacter(char::from(byte))))
 }
@@ -18,8 +16,7 @@ pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     Ok(())
 }
 
-/// Returns the `http` or `https` URL for a target that is a `ws` or `wss` URL, as some requests for a WebSocket have
-/// (RFC 6455 §3, §4.1). Returns `None` for any other target.
+/// Returns the `http` or `https` URL for a `ws` or `wss` URL (RFC 6455 §3, §4.1).
 pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     let end = memchr::memchr(b':', target)?;
     let (scheme, rest) = target.split_at(end);
@@ -33,9 +30,8 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     Some([scheme.as_str().as_bytes(), rest].concat())
 }
 
-/// Removes the user name and the password from an ftp URL, so that robotgate never stores them. Returns whether the URL
-/// named a user other than the anonymous one, and the URL without them. Returns `None` if the target is no ftp URL, or
-/// has no login.
+/// Removes the login from an ftp URL, so that robotgate never stores it. Returns whether it named a user other than the
+/// anonymous one, and the URL without it. Returns `None` if there is no login.
 pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
     let end = memchr::memchr(b':', target)?;
     let scheme = Scheme::parse(&target[..end]).filter(|scheme| scheme.allows_login())?;
@@ -52,7 +48,6 @@ pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
     is_shorter.then(|| (names_user, [name, b"://", rest, path_and_query].concat()))
 }
 
-/// Returns all values of the field `name`, because a request can have several fields of this name.
 pub(super) fn values_of<'r, 'b>(
     request: &'r httparse::Request<'_, 'b>,
     name: &'r str,
@@ -71,20 +66,15 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
     if hosts.next().is_some() {
         return Err(HeadError::Syntax("it has several Host fields"));
     }
-    // Accept a CONNECT without a Host field, as some clients send it: its target already names the host.
+    // Some clients send a CONNECT without a Host field. Its target already names the host.
     if host.is_none() && request.version == Some(1) && request.method != Some("CONNECT") {
         return Err(HeadError::Syntax("it has no Host field"));
     }
     Ok(host)
 }
 
-/// Returns the value that the Host field must get to spell the host like the request target does. The two spellings can
-/// differ: for example, one has capitals, or an address in another notation. Returns `None` if the Host field needs no
-/// change. That is always so for a target without a host, because `proxy::target` finds the host of such a request.
-///
-/// # Errors
-/// Fails if the Host field and the target name different hosts, or if one of them is not valid or can be read in two
-/// ways.
+/// Returns the value by which the Host field spells the host like the request target, or `None` if it needs no change.
+/// Fails if the two name different hosts, or if one of them is not valid or can be read in two ways.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));
@@ -98,14 +88,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     };
     if !is_usual(authority) {
         let there = HostPort::parse(authority).map_err(HeadError::TargetHost)?;
-        // If the library `http` cannot parse the authority, pingora would ignore the request target without an error.
-        // So refuse it here.
+        // pingora would ignore a request target whose authority the library `http` cannot parse.
         if http::uri::Authority::try_from(authority).is_err() {
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
                 Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
-                // The host is one that only the URL standard allows, such as a name with braces. RFC 3986 does not
-                // allow it.
+                // Only the URL standard allows this host, for example a name with braces.
                 Some(_) => HeadError::TargetHost(HostPortError::Host),
             });
         }
@@ -129,12 +117,10 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     }
 }
 
-/// Returns whether a host has characters that have to be decoded before it can be compared.
 fn is_escaped(authority: &[u8]) -> bool {
     !authority.is_ascii() || authority.contains(&b'%')
 }
 
-/// Returns whether an authority has only the usual characters, so that it needs no further check.
 fn is_usual(authority: &[u8]) -> bool {
     let usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
     authority.iter().all(usual) && memchr::memchr_iter(b':', authority).count() <= 1

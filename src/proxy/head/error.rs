@@ -7,7 +7,6 @@ use crate::{
     proxy::limits::Limit,
 };
 
-/// Why no head could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::proxy) enum HeadError {
     /// The connection ended, or the client did not begin a request in time. The client needs no response.
@@ -15,10 +14,8 @@ pub(in crate::proxy) enum HeadError {
     Gone,
     #[error("the request did not arrive in time")]
     Timeout,
-    /// The head is longer than this limit in bytes.
     #[error("the request's header section is longer than {} (proxy.max-header-bytes)", Size(*.0))]
     TooLarge(usize),
-    /// The head has more fields than this limit.
     #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
     TooManyFields(usize),
     #[error("the client sent TLS where HTTP was expected")]
@@ -47,13 +44,11 @@ pub(in crate::proxy) enum HeadError {
     NestedConnect,
 }
 
-/// Displays a number of bytes with a unit.
 struct Size(usize);
 
 // === impl HeadError ===
 
 impl HeadError {
-    /// Returns the limit that the request exceeded. Returns `None` if the error is a different one.
     pub(in crate::proxy) fn limit(&self) -> Option<Limit> {
         match self {
             Self::Timeout => Some(Limit::HeaderTimeout),

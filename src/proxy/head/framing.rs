@@ -1,12 +1,11 @@
-//! Checks how a request says where its content ends. It may say so in only one way, or not at all, and only in a
-//! spelling that all parsers interpret alike (RFC 9112 §6). These are pure functions, without I/O.
+//! Checks how a request says where its content ends: in at most one way, and in a spelling that all parsers interpret
+//! alike (RFC 9112 §6). Pure functions, without I/O.
 
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{HeadError, checks::values_of};
 use crate::proxy::fields::is_same_variable;
 
-/// Checks Content-Length and Transfer-Encoding of `request`, which was parsed from `head`.
 pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) -> Result<(), HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if request.headers.iter().any(|field| is_disguised(field.name)) {
@@ -49,8 +48,7 @@ pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) ->
     }
 }
 
-/// Checks Content-Length of a request over HTTP/2. HTTP/2 itself says where content ends, but the request may be
-/// forwarded over HTTP/1.
+/// Checks Content-Length of a request over HTTP/2, which may be forwarded over HTTP/1.
 pub(super) fn check_framing_fields(headers: &HeaderMap) -> Result<(), HeadError> {
     if headers.keys().any(|name| is_disguised(name.as_str())) {
         return Err(HeadError::Syntax(DISGUISED));
@@ -62,23 +60,21 @@ pub(super) fn check_framing_fields(headers: &HeaderMap) -> Result<(), HeadError>
     }
 }
 
-/// Returns whether a length is written as a plain number: only digits, and no leading zero.
 fn is_plain_length(value: &[u8]) -> bool {
     (1..=MAX_DIGITS).contains(&value.len())
         && value.iter().all(u8::is_ascii_digit)
         && (value.len() == 1 || value[0] != b'0')
 }
 
-/// Returns whether some servers would mistake the field for Content-Length or Transfer-Encoding. `Content_Length` is an
-/// example: servers that convert fields to variables (RFC 3875 §4.1.18) do not distinguish `_` from `-`.
+/// Returns whether some servers would mistake the field, such as `Content_Length`, for Content-Length or
+/// Transfer-Encoding, because they do not distinguish `_` from `-` (RFC 3875 §4.1.18).
 fn is_disguised(name: &str) -> bool {
     let is_one = |other| is_same_variable(name, other);
     name.contains('_') && (is_one(CONTENT_LENGTH) || is_one(TRANSFER_ENCODING))
 }
 
-/// Returns whether Content-Length and Transfer-Encoding have at most one space before their values, and no other blanks
-/// around them. RFC 9112 §5 allows more blanks, but clients do not send them, and some parsers have treated them as
-/// part of the value.
+/// Returns whether Content-Length and Transfer-Encoding have at most one space before the value and no other blanks
+/// around it. Some parsers have treated further blanks, which RFC 9112 §5 allows, as part of the value.
 fn is_written_plainly(head: &[u8]) -> bool {
     head.split_inclusive(|byte| *byte == b'\n').all(|line| {
         let Some(colon) = memchr::memchr(b':', line) else {
@@ -101,5 +97,5 @@ const DISGUISED: &str = "a field name is Content-Length or Transfer-Encoding wit
 const NO_PLAIN_LENGTH: &str = "its Content-Length is not a plain decimal number";
 const CONTENT_LENGTH: &str = "content-length";
 const TRANSFER_ENCODING: &str = "transfer-encoding";
-/// Maximum number of digits of a length. Every such number fits into 63 bits.
+/// Maximum number of digits of a length, which then fits into 63 bits.
 const MAX_DIGITS: usize = 18;

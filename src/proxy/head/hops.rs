@@ -1,13 +1,13 @@
-//! Checks what a request says about its connection: which fields are for the next hop only (RFC 9110 §7.6.1), and to
-//! which other protocol the client wants to upgrade (§7.8). These are pure functions, without I/O.
+//! Checks what a request says about its connection: fields for the next hop (RFC 9110 §7.6.1), and upgrades (§7.8).
+//! Pure functions, without I/O.
 //!
-//! robotgate forwards an upgrade only to a WebSocket. Through other protocols, a client could send requests that
-//! robotgate does not decide.
+//! Only an upgrade to a WebSocket is forwarded. Through other protocols, a client could send requests that are not
+//! decided.
 
 use super::{HeadError, checks::values_of};
 
-/// Refuses a `Connection` field that names a field which is meant for the origin. A proxy has to remove the named
-/// field, so the origin would get a different request from the one that was decided.
+/// Refuses a `Connection` field that names a field for the origin. The proxy would have to remove that field, so the
+/// origin would get a different request from the one that was decided.
 pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     for option in options(request, "connection") {
         if !is_token(option) {
@@ -27,8 +27,8 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Refuses upgrades that could hide requests from robotgate: to HTTP/2 in clear text, to TLS, and to a WebSocket that
-/// is not requested as RFC 6455 §4.1 demands. Returns whether the request is for a WebSocket.
+/// Refuses upgrades that could hide requests: to HTTP/2 in clear text, to TLS, and to a WebSocket that is not requested
+/// as RFC 6455 §4.1 demands. Returns whether the request is for a WebSocket.
 pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool, HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if values_of(request, "http2-settings").next().is_some() {
@@ -50,14 +50,13 @@ pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool,
             return wrong("it asks for HTTP/2 without TLS or an upgrade to TLS, which robotgate does not support");
         }
     }
-    // Ignore an Upgrade to anything but a WebSocket, and any Upgrade in HTTP/1.0 (RFC 9110 §7.8).
+    // Other upgrades, and any in HTTP/1.0, are ignored (RFC 9110 §7.8).
     if !upgrade.eq_ignore_ascii_case(b"websocket") || request.version == Some(0) {
         return Ok(false);
     }
     check_websocket(request).map(|()| true)
 }
 
-/// Checks that a request opens a WebSocket correctly.
 fn check_websocket(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     let only = |name| {
         let mut fields = values_of(request, name);
@@ -85,7 +84,6 @@ fn is_key(key: &[u8]) -> bool {
     data_encoding::BASE64.decode(key).is_ok_and(|bytes| bytes.len() == 16)
 }
 
-/// Returns the members of a comma-separated field, without empty ones.
 fn options<'r, 'b>(request: &'r httparse::Request<'_, 'b>, name: &'r str) -> impl Iterator<Item = &'b [u8]> + 'r {
     values_of(request, name)
         .flat_map(|value| value.split(|byte| *byte == b','))
@@ -97,8 +95,7 @@ fn is_token(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(crate::bot::is_token)
 }
 
-/// Fields that a request must not list in `Connection`, because they are meant for the origin. They say what is
-/// requested, from which host, by whom, and how long the content is.
+/// Fields for the origin, which a request must not list in `Connection`.
 const END_TO_END: [&str; 22] = [
     "accept",
     "accept-encoding",

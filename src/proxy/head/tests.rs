@@ -6,22 +6,20 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use super::*;
 use crate::origin::HostPortError;
 
-/// Returns both ends of a connection that buffers at most `capacity` bytes: first the server's end, then the client's.
+/// Returns the server's end and the client's end of a connection that buffers at most `capacity` bytes.
 fn pipe(capacity: usize) -> (Wire, DuplexStream) {
     let (stream, client) = tokio::io::duplex(capacity);
     (Wire::new(Box::new(stream)), client)
 }
 
-/// Reads a head from a client that sends `bytes`, at most `size` at a time, and then closes the connection.
 async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let (stream, mut client) = pipe(size);
     let bytes = bytes.to_vec();
-    // The write fails if the head is refused before all bytes are read. Some tests expect that, so ignore it.
+    // Fails if the head is refused before all bytes are read.
     tokio::spawn(async move { client.write_all(&bytes).await });
     Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
 }
 
-/// Reads a head from a client that sends all bytes at once.
 async fn read(bytes: impl AsRef<[u8]>) -> Result<Head, HeadError> {
     read_in_pieces(bytes.as_ref(), 1024 * 1024).await
 }
@@ -30,7 +28,6 @@ async fn error_of(bytes: impl AsRef<[u8]>) -> Option<HeadError> {
     read(bytes).await.err()
 }
 
-/// Returns the head as text, and the bytes that were read after it.
 fn parts(head: &Head) -> (&str, &str) {
     let (head, content) = head.bytes.split_at(head.len);
     (
@@ -99,8 +96,7 @@ async fn a_ws_url_in_a_websocket_request_becomes_the_http_url() {
         error_of(head("ws://a.example/", "b.example", upgrade)).await,
         Some(HeadError::HostDiffers)
     );
-    // Without an Upgrade field, `ws` is an unknown scheme. `Head::read` accepts it nevertheless, because
-    // `proxy::target` refuses it.
+    // Without an Upgrade field, `ws` is an unknown scheme, which `proxy::target` refuses.
     let plain = head("ws://a.example/", "a.example", "");
     assert_eq!(parts(&read(&plain).await.expect("a head")), (&*plain, ""));
 }

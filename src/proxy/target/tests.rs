@@ -3,7 +3,6 @@ mod refuse;
 use super::*;
 use crate::origin::{FtpPathError, HostPortError};
 
-/// Returns a request with this request target, byte for byte, and these Host fields.
 fn request(method: &str, target: &[u8], hosts: &[&str]) -> RequestHeader {
     let mut request = RequestHeader::build(method, target, None).expect("a target that pingora takes");
     for host in hosts {
@@ -12,7 +11,6 @@ fn request(method: &str, target: &[u8], hosts: &[&str]) -> RequestHeader {
     request
 }
 
-/// Returns a request as pingora builds it from the pseudo-header fields of HTTP/2.
 fn http2_request(uri: &str, hosts: &[&str]) -> RequestHeader {
     let (mut parts, ()) = http::Request::get(uri).body(()).expect("a URI").into_parts();
     for host in hosts {
@@ -30,7 +28,6 @@ fn outer_connect(scheme: Scheme, authority: &str) -> OuterConnect {
     OuterConnect::new(origin(scheme, authority), None, None, 1)
 }
 
-/// Returns the origin and the path of a request as text.
 fn read(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<(String, String), TargetError> {
     let target = target_of(request, outer_connect)?;
     let path = String::from_utf8(target.path).expect("UTF-8");
@@ -197,7 +194,6 @@ fn a_fragment_never_reaches_the_origin() {
     }
 }
 
-/// Returns the form of request target that pingora's own checks find in `target`.
 fn form_of_pingora(target: &[u8]) -> TargetForm<'_> {
     use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
 

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Returns a request with `fields` as additional header fields.
 fn with_fields(fields: &str) -> String {
     format!("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n")
 }
@@ -386,7 +385,7 @@ async fn an_error_shows_the_ascii_spelling_of_a_host() {
         let sent = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         assert_eq!(error_of(&sent).await, Some(HeadError::TargetScheme), "{target} {host}");
     }
-    // An escaped host in a CONNECT is accepted, because robotgate decodes it and does not forward the CONNECT.
+    // robotgate decodes the host of a CONNECT, and does not forward the CONNECT.
     let connect = read("CONNECT b%C3%BCcher.example:443 HTTP/1.1\r\nHost: bücher.example\r\n\r\n").await;
     let authority = connect.expect("a head").connect.expect("a CONNECT").authority;
     assert_eq!(authority.host.to_string(), "xn--bcher-kva.example");
@@ -463,7 +462,7 @@ async fn a_head_over_64_kib_is_refused() {
 
 #[tokio::test]
 async fn a_head_with_more_than_128_fields_is_refused() {
-    // One field less than the limit, because the Host field counts too.
+    // The Host field counts too.
     let most = with_fields(&"X: 1\r\n".repeat(LIMITS.fields - 1));
     assert_eq!(error_of(&most).await, None);
     let more = with_fields(&"X: 1\r\n".repeat(LIMITS.fields));

@@ -1,4 +1,4 @@
-//! Tests the time limits for reading a request head. The clock of these tests advances only when all tasks wait.
+//! Tests the time limits for reading a request head. The clock advances only when all tasks wait.
 
 use tokio::time::Instant;
 

@@ -1,5 +1,4 @@
-//! Tests that requests are refused if their target or their method is not acceptable, each with the error that says
-//! why.
+//! Tests that requests with an unacceptable target or method are refused, with the error that says why.
 
 use super::*;
 
@@ -20,7 +19,7 @@ fn a_host_that_differs_from_the_target_is_refused() {
             assert_eq!(found, Err(TargetError::ThroughDiffers), "{target} {hosts:?}");
         }
     }
-    // The URL has port 80, the default of http. A Host field with port 443 names another origin.
+    // The default port of http is 80.
     let found = read(&request("GET", b"http://a.example/", &["a.example:443"]), None);
     assert_eq!(found, Err(TargetError::HostDiffers));
 }
