@@ -1,6 +1,5 @@
-//! Turns a refusal or an error into an HTTP response, which no other module does. The response has a status, and a body
-//! for a program (RFC 9457) or a person. The field `Proxy-Status` names the cause. A refusal also has `Robots-Decision`
-//! and, if a credential is missing, `Proxy-Authenticate`.
+//! Turns a refusal or an error into an HTTP response, which no other module does. The body is for a program (RFC 9457)
+//! or a person, and the field `Proxy-Status` names the cause.
 
 mod accept;
 mod page;
@@ -31,27 +30,24 @@ use crate::{
     usage::UseRefusal,
 };
 
-/// A response that robotgate creates itself.
 #[derive(Debug)]
 pub(super) struct OwnResponse {
     pub(super) head: ResponseHeader,
     pub(super) body: Bytes,
-    /// Whether another request may follow on the connection. For example, none may follow if the request could not be
-    /// parsed, because it is then unknown where the next one begins.
+    /// Whether another request may follow on the connection. None may follow a malformed request, for example, because
+    /// it is unknown where the next one begins.
     pub(super) keeps_connection: bool,
 }
 
-/// The members of the body that describes a problem (RFC 9457 §3.1).
 #[derive(Debug, Serialize)]
 struct Details<'a> {
     r#type: String,
     /// The cause in one line, for the title of the HTML page.
     #[serde(skip)]
     cause: &'a str,
-    /// The cause in sentences, for the HTML page. It leaves out what the page shows separately, such as the rule.
+    /// The cause for the HTML page, without what the page shows separately, such as the rule.
     #[serde(skip)]
     summary: &'a str,
-    /// What a person can do about the problem.
     #[serde(skip)]
     todo: &'a str,
     #[serde(skip)]
@@ -63,15 +59,12 @@ struct Details<'a> {
     refusal: Option<Refusal<'a>>,
 }
 
-/// The members that only the body of a refusal has.
 #[derive(Debug, Serialize)]
 struct Refusal<'a> {
     instance: String,
     reason: &'a str,
-    /// Which limit of `[pace]` refuses the request.
     #[serde(rename = "cause", skip_serializing_if = "Option::is_none")]
     pace_cause: Option<&'static str>,
-    /// For which purpose the bot is refused, and what the site says about that purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<&'a UseRefusal>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,9 +81,8 @@ struct Refusal<'a> {
 // === impl OwnResponse ===
 
 impl OwnResponse {
-    /// Returns the response to a refused request. If the refusal is for a missing credential that the client could
-    /// send, the status is 407 (RFC 9110 §15.5.8), because after a 403 clients give up and send no credential.
-    /// Otherwise, [`status_of`] chooses the status.
+    /// Returns the response to a refused request. If a credential is missing that the client could send, the status is
+    /// 407 (RFC 9110 §15.5.8), because after a 403 clients send none.
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
@@ -140,12 +132,10 @@ impl OwnResponse {
         answer
     }
 
-    /// Returns the response that tells the client about a problem.
     pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
-        // A 429 or 503 means that the client exceeded a limit, or that robotgate is too busy or cannot write its audit
-        // log or its evidence. The same request can succeed a little later.
+        // These two statuses mean that the same request can succeed a little later.
         let passes = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {
@@ -166,14 +156,12 @@ impl OwnResponse {
             answer.set("Retry-After", seconds.to_string());
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            // robotgate sends this status if a request for one of its own pages or for an FTP site has a method other
-            // than GET and HEAD (RFC 9110 §15.5.6).
+            // The request was for one of robotgate's own pages or for an FTP site (RFC 9110 §15.5.6).
             answer.set("Allow", "GET, HEAD".to_owned());
         }
         answer
     }
 
-    /// Returns a response with one of robotgate's own documents.
     pub(super) fn document(content_type: &'static str, body: Vec<u8>) -> Self {
         let mut answer = Self::with_body(StatusCode::OK, content_type, body.into());
         answer.keeps_connection = true;
@@ -181,9 +169,8 @@ impl OwnResponse {
         answer
     }
 
-    /// Returns robotgate's own response to a bot's request for a robots.txt: the stored file, or only the stored status
-    /// if the site has no robots.txt. The response is a 304 if the bot already has the file. It has the header fields
-    /// of a cache (RFC 9111 §4, RFC 9211).
+    /// Returns the response to a bot's request for a robots.txt from robotgate's copy, with the fields of a cache (RFC
+    /// 9111 §4, RFC 9211). It is a 304 if the bot already has the file.
     pub(super) fn cached(
         cached: &CachedResponse<'_>,
         request: &HeaderMap,
@@ -208,7 +195,7 @@ impl OwnResponse {
             answer.head.remove_header("Content-Type");
         }
         if let Some(etag) = etag {
-            // Make the entity tag weak: it may belong to a compressed form, and this body is not compressed (RFC 9110
+            // The tag may belong to a compressed form, and this body is not compressed, so make it weak (RFC 9110
             // §8.8.3.3).
             answer.set("ETag", format!("W/{}", opaque(etag)));
         }
@@ -217,8 +204,7 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // `Queued` does not occur here: it means that the fetch has not begun, so there is no stored response to
-            // send.
+            // `Queued` does not occur here: the fetch has not begun, so there is nothing to send.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };
@@ -241,7 +227,6 @@ impl OwnResponse {
                 let mut body = Vec::with_capacity(1024);
                 // Serialising strings and numbers into memory cannot fail.
                 let _ = serde_json::to_writer(&mut body, details);
-                // End the body with a line end, so that a terminal's prompt begins on a new line.
                 body.push(b'\n');
                 ("application/problem+json", body)
             }
@@ -274,7 +259,6 @@ impl OwnResponse {
         answer
     }
 
-    /// Sets the field `Proxy-Status` (RFC 9209 §2).
     fn set_proxy_status(&mut self, name: &str, error: ProxyError, details: &str) {
         let error = error.as_str();
         let mut value = format!("{name}; error={error}; details=");
@@ -287,8 +271,8 @@ impl OwnResponse {
         let _ = self.head.insert_header(name, value);
     }
 
-    /// Returns the response as bytes of HTTP/1.1, for code that does not send it through pingora. Leaves out the body
-    /// unless `with_body` is set. The bytes say that the connection closes, so close it after them.
+    /// Returns the response as bytes of HTTP/1.1, for code that does not use pingora. Close the connection after
+    /// sending them.
     pub(super) fn to_http1(&self, with_body: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024 + self.body.len());
         let phrase = self.head.get_reason_phrase().unwrap_or_default();
@@ -312,9 +296,8 @@ impl Refusal<'_> {
     }
 }
 
-/// Returns the status of a refusal. The operator can choose the status for URLs that a site's rules disallow, and for
-/// sites whose robots.txt is unreachable. If the request came too early, the status is 429 (RFC 6585 §4). All other
-/// refusals have 403.
+/// Returns the status of a refusal. The operator can choose it for URLs that rules disallow and for unreachable
+/// robots.txt files. A request that came too early gets a 429 (RFC 6585 §4), all others a 403.
 fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCode {
     match reason.status() {
         _ if verdict == Verdict::Defer => StatusCode::TOO_MANY_REQUESTS,
@@ -324,8 +307,7 @@ fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCod
     }
 }
 
-/// Returns the URI that identifies a kind of problem (RFC 9457 §3.1.1). It is also the address of a page that explains
-/// the problem.
+/// Returns the URI of a kind of problem (RFC 9457 §3.1.1), which is also the address of a page that explains it.
 fn type_of(kind: &str) -> String {
     format!("http://robotgate.internal/problems#{kind}")
 }
@@ -348,9 +330,9 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
 
 /// The value of `Proxy-Authenticate` in a 407 (RFC 7617 §2).
 const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
-/// The reason phrase of a 407. If a CONNECT gets a 407, most clients show nothing else of it.
+/// The reason phrase of a 407, which is all that most clients show if a CONNECT fails.
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
-/// After this number of seconds, a client that exceeded a limit, or that found the proxy busy, should try again.
+/// Number of seconds after which a client should try again.
 const RETRY_AFTER: u64 = 10;
 /// Maximum length of a rule or a URL in a header field, in bytes.
 const MAX_STRING: usize = 512;

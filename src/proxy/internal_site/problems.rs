@@ -1,5 +1,5 @@
-//! The page `http://robotgate.internal/problems`, which says what each problem means and what to do about it. Every
-//! refusal and error of robotgate links to this page in its `type` member (RFC 9457 §3.1.1).
+//! The page `http://robotgate.internal/problems`, which explains each problem. Refusals and errors link to it in their
+//! `type` member (RFC 9457 §3.1.1).
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,6 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// Returns the page, which lists all problems. A URL such as `/problems#rule` leads to one of them.
 pub(super) fn page(form: Form) -> Document {
     match form {
         Form::Text => Document {
@@ -24,8 +23,8 @@ pub(super) fn page(form: Form) -> Document {
     }
 }
 
-/// Returns the name of each reason for a decision, what it means, and what to do about it. A refusal's `type` member is
-/// the URL of the page with this name as its fragment.
+/// Returns the name of each reason, what it means, and what to do about it. The name is also the fragment in a
+/// refusal's `type`.
 fn decisions() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let reasons = Reason::ALL.into_iter();
     reasons.map(|reason| (reason.as_str(), reason.sentence(), reason.what_to_do()))
@@ -41,7 +40,6 @@ fn text() -> String {
     for (title, list) in sections() {
         let _ = write!(out, "\n=== {title}\n");
         for (name, meaning, todo) in list {
-            // Writing to a string cannot fail.
             let _ = write!(out, "\n{name}\n  {meaning}\n");
             if !todo.is_empty() {
                 let _ = writeln!(out, "  {todo}");

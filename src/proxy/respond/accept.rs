@@ -1,9 +1,8 @@
-//! Chooses the form of a response's body by the client's `Accept` field (RFC 9110 §12.5.1). These are pure functions,
-//! without I/O.
+//! Chooses the form of a response's body by the client's `Accept` field (RFC 9110 §12.5.1). Pure functions, without
+//! I/O.
 
 use http::{HeaderMap, header};
 
-/// The form of a response's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     Json,
@@ -14,8 +13,7 @@ pub(super) enum Body {
 // === impl Body ===
 
 impl Body {
-    /// Returns the form that `Accept` prefers. Without a preference, that is JSON. It is HTML only if `Accept` names
-    /// HTML.
+    /// Returns the form that `Accept` prefers: JSON without a preference, and HTML only if it is named.
     pub(super) fn preferred(request: &HeaderMap) -> Self {
         let accept = Accept::of(request);
         let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);
@@ -29,15 +27,15 @@ impl Body {
     }
 }
 
-/// Returns whether `Accept` names HTML, and prefers it to plain text or gives both the same weight. A browser's
-/// `Accept` does, other programs' do not.
+/// Returns whether `Accept` names HTML and does not prefer plain text. A browser's `Accept` does, other programs' do
+/// not.
 pub(in crate::proxy) fn shows_html(request: &HeaderMap) -> bool {
     let accept = Accept::of(request);
     let html = accept.quality(&["text/html"]);
     html > 0 && html >= accept.quality(&["text/plain"])
 }
 
-/// The media ranges in `Accept`, such as `text/*`, each with its weight in thousandths.
+/// The media ranges in `Accept`, such as `text/*`, with their weights in thousandths.
 struct Accept(Vec<(String, u16)>);
 
 // === impl Accept ===
@@ -58,8 +56,7 @@ impl Accept {
         Self(ranges.collect())
     }
 
-    /// Returns the weight of the first of `ranges` that `Accept` contains. The caller names the most specific range
-    /// first.
+    /// Returns the weight of the first of `ranges` that `Accept` contains. Name the most specific range first.
     fn quality(&self, ranges: &[&str]) -> u16 {
         ranges
             .iter()

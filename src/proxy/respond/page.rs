@@ -1,5 +1,5 @@
-//! Writes the HTML page that shows a refusal or an error to a person with a browser. The page contains no script and
-//! loads nothing, and all text from outside is escaped. These are pure functions, without I/O.
+//! Writes the HTML page about a refusal or an error. The page contains no script and loads nothing, and all text from
+//! outside is escaped. Pure functions, without I/O.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,8 @@ use crate::{
     trust::{escaped, with_code},
 };
 
-/// Returns the HTML page. Its title names the cause, for people who see only the title.
 pub(super) fn page(details: &Details<'_>) -> String {
     let mut out = String::with_capacity(4096);
-    // Writing to a string cannot fail.
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{}</title>{HEAD}\
@@ -75,7 +73,6 @@ fn title(details: &Details<'_>) -> String {
     plain_message(&full_title, MAX_TITLE).into_owned()
 }
 
-/// Writes one row of the page's list of facts about the problem. Writes nothing if `value` is `None`.
 fn row(out: &mut String, name: &str, value: Option<&str>) {
     if let Some(value) = value {
         let value = plain_message(value, usize::MAX);
@@ -87,7 +84,6 @@ fn row(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// Makes a sentence of an error's text: with a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let text = plain_message(text, usize::MAX);
     let mut characters = text.chars();
@@ -96,11 +92,10 @@ fn sentence(text: &str) -> String {
     first.into_iter().chain(characters).chain(end.chars()).collect()
 }
 
-/// A Content Security Policy that allows the page nothing but its own style.
+/// Allows the page nothing but its own style.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 const IN_THE_LOG: &str = " The proxy's operator finds the decision in the audit log by its id.";
-/// Maximum length of a rule in the title, in bytes. It is less than `MAX_TITLE`, to leave room for the number of the
-/// rule's line.
+/// Maximum length of a rule in the title, in bytes. Leaves room for its line number.
 const MAX_RULE: usize = 120;
 const MAX_TITLE: usize = 240;
 const HEAD: &str = "<meta name=\"viewport\" content=\"width=device-width\"><style>\

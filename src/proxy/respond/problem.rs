@@ -1,5 +1,4 @@
-//! The problems that a request can have, and how robotgate reports each in HTTP: by a status, an error type of RFC 9209
-//! and a sentence.
+//! The problems of requests, and how each is reported in HTTP: by a status, an error type of RFC 9209 and a sentence.
 
 use http::StatusCode;
 
@@ -11,34 +10,26 @@ use crate::{
     upstream::{Fault, ProxyError},
 };
 
-/// A problem that is reported to a client.
 #[derive(Debug)]
 pub(in crate::proxy) enum Problem<'a> {
     Head(&'a HeadError),
     Target(&'a TargetError),
-    /// The request is for robotgate's internal site, which has no page for it.
     InternalSite(&'a InternalSiteError),
     Fault(&'a Fault),
-    /// The request has already passed through this proxy, so forwarding it could go on forever.
+    /// The request has already passed through this proxy.
     Loop,
     /// The audit log cannot be written, so no request may be forwarded.
     Audit,
-    /// The robots.txt could not be stored as evidence, so it must not be used for a decision (`evidence.required`).
+    /// The robots.txt could not be stored, so no decision may be based on it (`evidence.required`).
     Evidence,
-    /// pingora cannot read what the client sent.
     Request,
-    /// The client sent nothing for too long in the middle of its request.
     Slow,
-    /// robotgate could not make a certificate for the host of an intercepted connection.
+    /// robotgate could not make a certificate for an intercepted host.
     Leaf,
-    /// A client, or all clients together, exceeded this limit.
     Limit(Limit),
-    /// The decision takes long. It did not begin in time, because too many other decisions that take long came before
-    /// it.
     Overloaded,
 }
 
-/// Why robotgate's own site has no page for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::proxy) enum InternalSiteError {
     #[error("robotgate.internal is this proxy itself; it answers only at http://robotgate.internal/, over plain HTTP")]
@@ -56,7 +47,7 @@ impl Problem<'_> {
     pub(super) fn kind(&self) -> (StatusCode, ProxyError, &'static str) {
         let status = self.status();
         let title = match self {
-            // If a CONNECT fails, clients show only the reason phrase. So the phrase says which URL to use.
+            // If a CONNECT fails, clients show only this phrase, so it says which URL to use.
             Problem::InternalSite(InternalSiteError::PlainHttp) => "Only at http://robotgate.internal/",
             Problem::Loop => "Proxy Loop Detected",
             Problem::Audit => "Audit Log Unavailable",
@@ -90,7 +81,6 @@ impl Problem<'_> {
         }
     }
 
-    /// Returns the error type and the detail for the log.
     pub(in crate::proxy) fn for_log(&self) -> (ProxyError, String) {
         (self.error(), self.detail())
     }
@@ -128,13 +118,11 @@ impl Problem<'_> {
     }
 }
 
-/// Returns what a person can do about an error. The text is empty if that is unknown.
 pub(super) fn what_to_do_about(error: ProxyError) -> &'static str {
     explained(error).map_or("", |(_, todo)| todo)
 }
 
-/// Returns what an error means and what to do about it. Returns `None` for errors that robotgate never reports to a
-/// client.
+/// Returns what an error means and what to do about it, or `None` for errors that are never reported to a client.
 pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'static str)> {
     Some(match error {
         ProxyError::DnsTimeout => (
@@ -184,8 +172,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // For a refused request (`HttpRequestDenied`), the client gets the reason of the decision, not a text from this
-        // list. robotgate only logs the other types here.
+        // A refused request (`HttpRequestDenied`) has its own texts. The other types are only logged.
         ProxyError::HttpRequestDenied
         | ProxyError::ClientGone
         | ProxyError::Idle

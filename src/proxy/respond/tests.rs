@@ -16,7 +16,7 @@ use http::header;
 use crate::{bot::Enforcement, decision::Verdict};
 use crate::{origin::TargetError, proxy::head::HeadError, upstream::Fault};
 
-/// A structured field that is one item: its value, and its parameters in the order in which they are sent.
+/// A structured field that is one item: its value and its parameters.
 type Field = (String, Vec<(String, String)>);
 
 fn plain(item: &BareItem) -> String {
@@ -36,13 +36,11 @@ fn field(item: Item) -> Field {
     (plain(&item.bare_item), params.collect())
 }
 
-/// Parses a header field whose value is one item, such as `Robots-Decision`.
 fn item(value: &str) -> Field {
     let item = Parser::new(value).parse::<Item>();
     field(item.unwrap_or_else(|error| panic!("{error}: {value:?}")))
 }
 
-/// Parses a header field whose value is a list with one member, such as robotgate's own `Proxy-Status`.
 fn only_member(value: &str) -> Field {
     let list = Parser::new(value).parse::<List>();
     let mut list = list.unwrap_or_else(|error| panic!("{error}: {value:?}"));
@@ -53,7 +51,6 @@ fn only_member(value: &str) -> Field {
     }
 }
 
-/// Returns a header field with this value and these parameters, to compare with a parsed one.
 fn expected(value: &str, params: &[(&str, &str)]) -> Field {
     let params = params
         .iter()
@@ -87,7 +84,6 @@ fn text(answer: &OwnResponse) -> &str {
     std::str::from_utf8(&answer.body).expect("UTF-8")
 }
 
-/// Returns the fields of a request with these `Accept` fields.
 fn accepting(values: &[&str]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for value in values {
@@ -96,7 +92,6 @@ fn accepting(values: &[&str]) -> HeaderMap {
     headers
 }
 
-/// Returns the texts about a decision that no rule made.
 fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     DecisionTexts {
         verdict,
@@ -122,7 +117,6 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     }
 }
 
-/// Returns `texts`, changed as if `rule` in line 3 had decided the request.
 fn by_rule<'a>(texts: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
     DecisionTexts {
         rule: Some(rule.into()),

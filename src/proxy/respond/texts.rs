@@ -1,5 +1,4 @@
-//! The texts about a decision for clients: the field `Robots-Decision`, and why a request is refused, in one line and
-//! in sentences.
+//! The texts about a decision for clients: the field `Robots-Decision`, and why a request is refused.
 
 use super::MAX_STRING;
 use crate::{
@@ -13,11 +12,9 @@ use crate::{
 // === impl DecisionTexts ===
 
 impl DecisionTexts<'_> {
-    /// Returns the value of the field `Robots-Decision`: an item with parameters (RFC 9651 §3.3).
     pub(in crate::proxy) fn field(&self) -> String {
         use std::fmt::Write as _;
 
-        // Writing to a string cannot fail, here and below.
         let mut out = String::with_capacity(256);
         for text in [self.verdict.as_str(), "; reason=", self.reason.as_str()] {
             out.push_str(text);
@@ -28,14 +25,12 @@ impl DecisionTexts<'_> {
             }
         }
         if let Some(not_before) = self.not_before {
-            // The time is a Date (RFC 9651 §3.3.7), in whole seconds. Round it up, because a request that comes too
-            // early is refused again.
+            // A Date (RFC 9651 §3.3.7) has whole seconds. Round up, because a request that comes too early is refused
+            // again.
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        // Name the enforcement `report` only if the request is forwarded. Depending on the reason of the decision,
-        // robotgate refuses some requests of a bot with `report` nevertheless. In such a refusal, the parameter would
-        // contradict the status.
+        // Some reasons refuse a request even under `report`, and the parameter would then contradict the status.
         if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
@@ -49,7 +44,6 @@ impl DecisionTexts<'_> {
         let strings = [
             ("rule", self.rule.as_deref()),
             ("group", self.rule_group()),
-            // Keep the field of an allowed request short: its client does not need the name of the bot.
             ("bot", self.bot.as_deref().filter(|_| self.verdict != Verdict::Allow)),
             ("robots", Some(&*self.robots_url)),
             ("id", Some(self.id)),
@@ -65,12 +59,11 @@ impl DecisionTexts<'_> {
         out
     }
 
-    /// Returns the robots.txt group of the rule that decided. Returns `None` if no rule decided.
+    /// Returns the robots.txt group of the rule that decided, if one did.
     pub(super) fn rule_group(&self) -> Option<&str> {
         self.rule.as_ref().and(self.group.as_deref())
     }
 
-    /// Returns for which purpose the bot is refused, and what the site says about that purpose.
     pub(super) fn use_refusal(&self) -> Option<&UseRefusal> {
         self.usage?.refused.as_ref()
     }
@@ -88,12 +81,11 @@ impl DecisionTexts<'_> {
         }
     }
 
-    /// Returns why the request is refused, in sentences.
     pub(super) fn detail(&self) -> String {
         let sentence = self.sentence;
         if let Some(refused) = self.use_refusal() {
             let mut refused = refused.to_string();
-            // This text begins with an ASCII letter, so its first byte is its first character.
+            // The text begins with an ASCII letter.
             refused[..1].make_ascii_uppercase();
             return format!("{sentence} {refused}.");
         }
@@ -116,14 +108,11 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Appends to `out`, the value of `Robots-Decision`, what the site says about the use of its content. For a refused
-/// request, also appends where the site says it: the line in the robots.txt, the entry in the `tdmrep.json`, or the
-/// name of the header field. For a forwarded request, leaves that out, because the parameter `line` is then the line of
-/// the rule.
+/// Appends what the site says about the use of its content. Only for a refused request, also appends where, because the
+/// parameter `line` of a forwarded one is that of the rule.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 
-    // Writing to a string cannot fail.
     let _ = match (usage.deciding_statement(), &usage.refused) {
         (Some(said), refused) => {
             let UseStatement {

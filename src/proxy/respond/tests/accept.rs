@@ -1,4 +1,4 @@
-//! Tests how a request's `Accept` field chooses whether the body of a response is JSON, text or HTML.
+//! Tests how `Accept` chooses whether a body is JSON, text or HTML.
 
 use super::*;
 

@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the refusal of a request that `rule` in `group` disallows.
 fn refuse(rule: &str, group: &str) -> OwnResponse {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = DecisionTexts {

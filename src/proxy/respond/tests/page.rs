@@ -1,4 +1,4 @@
-//! Tests the HTML page that a browser shows if robotgate refuses a request: its title, its facts, and that it is safe.
+//! Tests the HTML page of a refusal.
 
 use super::*;
 use crate::proxy::limits::Limit;

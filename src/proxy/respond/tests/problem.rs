@@ -1,4 +1,4 @@
-//! Tests which status, error type and body a client gets if robotgate cannot serve its request.
+//! Tests the response to a request that robotgate cannot serve.
 
 use std::collections::HashSet;
 

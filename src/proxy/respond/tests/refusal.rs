@@ -1,4 +1,4 @@
-//! Tests the response that a bot gets if the decision is to refuse its request: status, header fields and body.
+//! Tests the response to a refused request: status, header fields and body.
 
 use serde_json::json;
 
@@ -190,7 +190,7 @@ fn the_decision_field_marks_what_report_lets_through() {
             true,
             &["reason", "enforcement", "bot", "robots", "id"],
         ),
-        // `report` does not let a request with this reason through, so the refusal does not mention `report`.
+        // `report` does not let a request with this reason through.
         (
             Enforcement::Report,
             Reason::Egress,

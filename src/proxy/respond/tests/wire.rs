@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Parses a response as a client does: into the status, the reason phrase, the fields, and the content.
 fn read(bytes: &[u8]) -> (u16, String, Vec<(String, String)>, &[u8]) {
     let mut fields = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut fields);
