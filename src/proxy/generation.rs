@@ -1,8 +1,5 @@
-//! A generation: one loaded configuration, and everything built from it. A reload builds the next generation and
-//! replaces the old one as a whole, so that each request sees either the old or the new one.
-//!
-//! If building the new generation fails, the old one stays. The new generation takes over everything that the reload
-//! did not change, so that connections, caches and the log continue.
+//! A generation: one loaded configuration, and everything built from it. A reload builds the next one, which takes over
+//! what has not changed, and replaces the old one as a whole. If building fails, the old one stays.
 
 mod build;
 mod service_records;
@@ -38,49 +35,41 @@ use crate::{
 
 /// A loaded configuration and everything built from it.
 pub struct Generation {
-    /// Number of the generation: 1 at the start, and one more with each reload.
+    /// 1 at the start, and one more with each reload.
     pub number: u64,
     pub made: SystemTime,
     pub config: Arc<Config>,
-    /// The settings in `config` that decisions depend on.
     pub(crate) terms: Terms,
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
-    /// The fields of a logged decision that are the same for all decisions under this configuration.
     pub(super) audit_fields: GenerationFields,
     pub(super) instance: Instance,
-    /// The audit log of the configuration that is in force. Code that handles a message from another robotgate of the
-    /// fleet writes to this log, because a reload may have replaced the configuration since that code was set up.
+    /// The audit log of the configuration in force. Code that handles messages from the fleet writes to it, because
+    /// that code may be older than the last reload.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
     changes: Arc<ChangeNotes>,
     /// Format of the audit log on standard output. A file always has JSON.
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
-    /// The `tdmrep.json` files of sites.
     pub(super) tdmrep: Arc<Store>,
-    /// The store of `tdmrep.json` files of the configuration that is in force. Code that handles a message from another
-    /// robotgate of the fleet uses this store, because a reload may have replaced the configuration since that code was
-    /// set up.
+    /// The `tdmrep.json` files of the configuration in force, for code that handles messages from the fleet.
     pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
-    /// Issues the certificates for the hosts of intercepted connections. `None` if no CONNECT is intercepted.
+    /// Issues the certificates for intercepted hosts. `None` if no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
-    /// The TLS settings of the listeners for bots. `None` if no listener speaks TLS.
+    /// `None` if no listener speaks TLS.
     pub(super) server_tls: Option<ServerTls>,
-    /// The latest lines of the audit log, in memory.
     pub(super) recent: Arc<Recent>,
-    /// Limits how many decisions that take long run at the same time. Clients share this limit fairly.
+    /// Limits how many decisions that take long run at the same time, fairly between clients.
     pub(super) long_decisions: Arc<FairSemaphore<Name>>,
     /// Limits how fast sites get requests. `None` without a `[pace]` section.
     pub(super) pacer: Option<SharedPacer>,
     roots: Arc<Roots>,
-    /// The fleet, if one is configured.
     fleet: Option<Arc<Fleet>>,
-    /// Stores the robots.txt texts that decisions are based on, if that is configured.
+    /// Stores the robots.txt texts that decisions are based on.
     evidence: Option<Arc<Evidence>>,
-    /// Seals the audit log. `None` if the log is not sealed.
     sealer: Option<Arc<Sealer>>,
     pub(super) origins: Arc<Origins>,
     limiter: Arc<FetchLimiter>,
@@ -110,27 +99,23 @@ pub enum SetupError {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds everything for the first configuration, `config`. `listening` contains the addresses on which robotgate
-    /// listens, and `log_format` is the format of the audit log on standard output.
-    ///
-    /// # Errors
-    /// Fails if a file or another resource that the configuration names is not available.
+    /// Builds the first generation. `listening` has the addresses on which robotgate listens, and `log_format` is for
+    /// an audit log on standard output.
     pub(super) fn first(config: Config, listening: Listening, log_format: LogFormat) -> Result<Self, SetupError> {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds everything for the new configuration `config`, and takes over from `self` what the new configuration does
-    /// not change. With `anew`, opens and reads all files again, even if their names are the same: certificates, keys
-    /// and the audit log. Someone may have replaced or renamed them.
+    /// Builds the generation for the new `config`, and takes over what has not changed. With `anew`, opens and reads
+    /// all files again, because someone may have replaced or renamed them.
     ///
     /// # Errors
-    /// Fails if a file or another resource that the configuration names is not available. A failure changes nothing.
+    /// Fails if a file or another resource that `config` names is not available. A failure changes nothing.
     pub fn followed_by(&self, config: Config, anew: bool) -> Result<Arc<Self>, SetupError> {
         let listening = self.egress.listening.clone();
         Self::build(config, Some(self), anew, listening, self.log_format).map(Arc::new)
     }
 
-    /// Returns the certificate authority that issues a certificate for the host of each intercepted connection.
+    /// Returns the certificate authority for intercepted hosts.
     pub fn authority(&self) -> Option<&Authority> {
         self.leaves.as_ref().map(|leaves| leaves.authority().as_ref())
     }
@@ -150,30 +135,26 @@ impl Generation {
         Ok(self.config.audit.output.file().is_some())
     }
 
-    /// Returns the addresses on which robotgate listens. A reload changes this same list, so requests that began before
-    /// the reload see the change too.
+    /// Returns the addresses on which robotgate listens. All generations share this list.
     pub fn listening(&self) -> &Listening {
         &self.egress.listening
     }
 
-    /// Returns the digest of the certificate of robotgate's own TLS listeners. Returns `None` if there are no such
-    /// listeners.
+    /// Returns the SHA-256 digest of the certificate of robotgate's own TLS listeners.
     pub fn server_certificate(&self) -> Option<[u8; 32]> {
         self.server_tls.as_ref().map(|tls| tls.certificate)
     }
 
-    /// Returns whether both configurations allow the same destinations and trust the same root certificates.
+    /// Returns whether both generations allow the same destinations and trust the same root certificates.
     pub(super) fn reaches_like(&self, other: &Generation) -> bool {
         self.config.egress == other.config.egress && self.trusts_like(other)
     }
 
-    /// Returns whether both configurations verify origins' certificates against the same root certificates.
     pub(super) fn trusts_like(&self, other: &Generation) -> bool {
         Arc::ptr_eq(&self.roots, &other.roots)
     }
 
-    /// Makes code that handles messages from the fleet use the audit log and the `tdmrep.json` files of this
-    /// configuration from now on.
+    /// Makes code that handles messages from the fleet use this generation from now on.
     pub(super) fn note_in_force(&self) {
         self.audit_in_force.store(Some(self.audit.clone()));
         self.tdmrep_in_force.store(Some(self.tdmrep.clone()));
@@ -185,7 +166,7 @@ impl Generation {
         self.tdmrep.forget(origin);
     }
 
-    /// Returns what robotgate has in memory about the `tdmrep.json` of an origin.
+    /// Returns what is in memory about the `tdmrep.json` of an origin.
     pub fn held_tdmrep(&self, origin: &Origin) -> Option<Arc<OriginState>> {
         self.tdmrep.held(origin)
     }
@@ -200,7 +181,7 @@ impl Generation {
         self.fleet.as_ref()
     }
 
-    /// Returns the store of the robots.txt texts that decisions are based on, if one is configured.
+    /// Returns the evidence store, if one is configured.
     pub fn evidence(&self) -> Option<&Arc<Evidence>> {
         self.evidence.as_ref()
     }
@@ -210,8 +191,7 @@ impl Generation {
         self.sealer.as_ref()
     }
 
-    /// Returns whether robotgate cannot use a new robots.txt, because it has to store the text as evidence first
-    /// (`evidence.required`), and storing fails at present.
+    /// Returns whether no new robots.txt can be used, because the evidence store fails and `evidence.required` is set.
     pub fn evidence_is_stalled(&self) -> bool {
         self.fetcher.check_evidence().is_err()
     }
@@ -221,8 +201,7 @@ impl Generation {
         self.changes.finish().await;
     }
 
-    /// Returns how many root certificates robotgate uses to verify the certificates of origins, as two numbers: first
-    /// those that the system provides, then those that `https.extra-roots` adds.
+    /// Returns the number of trusted root certificates: those of the system, and those of `https.extra-roots`.
     pub fn roots(&self) -> (usize, usize) {
         (self.roots.system, self.roots.extra)
     }

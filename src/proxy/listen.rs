@@ -1,10 +1,7 @@
 //! The sockets on which robotgate listens, and the tasks that accept connections there.
 //!
-//! robotgate binds the sockets of a configuration before it uses the configuration. If that fails, nothing changes. It
-//! closes a socket only after it has accepted the connections that were waiting there.
-//!
-//! Each connection has its own task. When the proxy stops, it accepts no more connections, and open ones get a limited
-//! time to end.
+//! All sockets of a configuration are bound before the configuration is used. If that fails, nothing changes. A socket
+//! closes only after the connections that were waiting there have been accepted.
 
 mod accept;
 mod bind;
@@ -32,17 +29,15 @@ use crate::{config::Config, egress::Listening, text::words};
 #[derive(Debug)]
 pub struct Listeners {
     listeners: Mutex<Vec<Listener>>,
-    /// Sockets that the process inherited, for example from systemd. Empty once the first configuration is loaded.
+    /// Inherited sockets, for example from systemd. Empty once the first configuration is loaded.
     inherited: Mutex<Vec<Socket>>,
     running: Running,
-    /// Becomes true when the proxy begins to stop.
     shutdown: ShutdownWatch,
     /// Cancelled when the task of a listener fails.
     failed: CancellationToken,
 }
 
-/// The sockets for a configuration that is not in force yet. Some already accept connections for the configuration in
-/// force. The others are bound but do not listen, so clients cannot connect to them yet.
+/// The sockets for a configuration that is not in force yet. The new ones are bound, but do not listen.
 #[derive(Debug)]
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
@@ -50,7 +45,7 @@ pub struct Planned {
     _shared: SharedPorts,
 }
 
-/// The sockets of a configuration, after all of them began to listen. No task accepts connections on the new ones yet.
+/// The sockets of a configuration, which all listen. No task accepts connections on the new ones yet.
 #[derive(Debug)]
 pub struct Open {
     sockets: Vec<Socket>,
@@ -65,10 +60,9 @@ struct PlannedSocket {
     socket: Bound,
 }
 
-/// A bound socket.
 #[derive(Debug, Clone)]
 struct Socket {
-    /// The address as the configuration names it. Its port may be 0, for any free port.
+    /// The address in the configuration. Its port may be 0, for any free port.
     named: SocketAddr,
     address: SocketAddr,
     speaks: Speaks,
@@ -85,11 +79,10 @@ words! {
     }
 }
 
-/// A function that serves an operator's connection in a separate task. The token is cancelled when the socket closes,
-/// and the task then ends the connection.
+/// A function that serves an operator's connection in a separate task, until the token is cancelled because the socket
+/// closes.
 pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr, CancellationToken) + Send + Sync>;
 
-/// A socket and the task that accepts its connections.
 #[derive(Debug)]
 struct Listener {
     socket: Socket,
@@ -100,9 +93,8 @@ struct Listener {
 // === impl Listeners ===
 
 impl Listeners {
-    /// Creates listeners that accept no connections yet. `cut_off` ends connections that are still open when a stop has
-    /// taken too long. `inherited` are the sockets that the process inherited, for example from systemd. robotgate uses
-    /// those whose addresses the first configuration names, and closes the others.
+    /// Creates listeners that accept no connections yet. When a stop has taken too long, cancelling `cut_off` ends the
+    /// remaining connections. robotgate closes `inherited` sockets that the first configuration does not name.
     ///
     /// Must be called within a Tokio runtime.
     pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken, inherited: Vec<std::net::TcpListener>) -> Self {
@@ -111,7 +103,7 @@ impl Listeners {
             Some(Socket {
                 named: address,
                 address,
-                // `plan` sets the actual protocol when the configuration is known.
+                // `plan` sets the actual protocol.
                 speaks: Speaks::Http,
                 socket: Arc::new(TcpListener::from_std(socket).ok()?),
             })
@@ -125,8 +117,8 @@ impl Listeners {
         }
     }
 
-    /// Returns the sockets that `config` names. Some of them are already in use. The new ones are bound, but do not
-    /// listen yet. If the returned plan is dropped, the new ones close, and the others continue unchanged.
+    /// Binds the sockets that `config` names and that are not open yet. They do not listen until [`Planned::open`], and
+    /// close if the plan is dropped.
     ///
     /// Must be called within a Tokio runtime.
     ///
@@ -137,8 +129,8 @@ impl Listeners {
         all.extend(self.inherited.lock().iter().cloned());
         let mut others = all.clone();
         let exact = |(named, speaks)| {
-            // For example, HTTP and TLS may both have the address 127.0.0.1:0, where port 0 means any free port. Each
-            // protocol then needs a separate socket.
+            // With port 0, which means any free port, HTTP and TLS may have the same address. Each then needs its own
+            // socket.
             let is_same = |socket: &Socket| match socket.named == named {
                 true => socket.speaks == speaks || named.port() != 0,
                 false => socket.address == named,
@@ -160,8 +152,8 @@ impl Listeners {
                 speaks,
                 socket,
             });
-            // Keep a socket for 127.0.0.1 when the configuration now names 0.0.0.0. Connections to 127.0.0.1 still
-            // arrive at the old socket, and the ones that wait there would be lost if it were closed.
+            // If the configuration now names 0.0.0.0, keep an old socket for 127.0.0.1. It still gets the connections
+            // to 127.0.0.1, and closing it would lose those that wait.
             let (within, outside) = others.drain(..).partition(|other| is_within(other.address, address));
             others = outside;
             sockets.extend(within.into_iter().map(|within: Socket| PlannedSocket {
@@ -177,8 +169,7 @@ impl Listeners {
         })
     }
 
-    /// Closes the sockets that are not in `open`. Before it closes a socket, it accepts the connections that are
-    /// waiting there, and serves them with the current configuration.
+    /// Closes the sockets that are not in `open`, after accepting the connections that are waiting there.
     pub async fn retire(&self, open: &Open) {
         let retired: Vec<Listener> = {
             let mut listeners = self.listeners.lock();
@@ -234,9 +225,8 @@ impl Listeners {
         self.failed.cancelled().await;
     }
 
-    /// Waits until all connections of bots have ended. After `bound`, or when the token `cut_off` of [`new`](Self::new)
-    /// is cancelled, ends the remaining ones. Returns `true` if all of them ended in time. Call this after the proxy
-    /// has begun to stop. Connections of operators continue until the process ends.
+    /// Waits until all connections of bots have ended. After `bound`, or when `cut_off` of [`new`](Self::new) is
+    /// cancelled, ends the remaining ones and returns `false`. Call this after the proxy has begun to stop.
     pub async fn drain(&self, bound: Duration) -> bool {
         let (for_operators, for_bots): (Vec<_>, Vec<_>) = {
             let mut listeners = self.listeners.lock();
@@ -244,8 +234,7 @@ impl Listeners {
         };
         *self.listeners.lock() = for_operators;
         for listener in for_bots {
-            // Ignore an error: the task has panicked, which was already reported. The tasks of the connections
-            // continue.
+            // The task has panicked, which was already reported. Its connections continue.
             let _ = listener.accepting.await;
         }
         self.running.drain(bound).await
@@ -263,11 +252,8 @@ impl Listeners {
     }
 }
 
-/// Checks whether robotgate can listen on the addresses of `config`. Returns the addresses that are in use, perhaps by
-/// the running robotgate, and the configuration keys that name them.
-///
-/// # Errors
-/// Fails if robotgate cannot listen on an address for another reason than that it is in use.
+/// Returns the addresses of `config` that are in use, perhaps by the running robotgate, with their configuration keys.
+/// Fails if robotgate cannot listen on an address for another reason.
 pub(super) fn check(config: &Config) -> Result<Vec<(SocketAddr, &'static str)>, ListenError> {
     let mut taken = Vec::new();
     for (address, speaks) in wanted(config) {
@@ -278,24 +264,22 @@ pub(super) fn check(config: &Config) -> Result<Vec<(SocketAddr, &'static str)>, 
     Ok(taken)
 }
 
-/// Returns each address on which `config` makes robotgate listen, and the protocol that clients speak there.
 fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let proxy = &config.proxy;
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    // Admin listeners come first, so that they are already open when the first listener for bots opens. A program that
-    // waits for robotgate to start may wait only for a listener for bots.
+    // Admin listeners come first, because a program that waits for robotgate to start may wait only for a listener for
+    // bots.
     admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 
-/// Returns whether a socket on `wide` also gets the connections to `address`. For example, `0.0.0.0:80` also gets those
-/// to `127.0.0.1:80`.
+/// Returns whether a socket on `wide` also gets the connections to `address`, as `0.0.0.0` gets those to `127.0.0.1`.
 fn is_within(address: SocketAddr, wide: SocketAddr) -> bool {
     wide.port() == address.port() && wide.ip().is_unspecified() && (wide.is_ipv6() || address.is_ipv4())
 }
 
-/// Runs `accepting`, which ends only when the proxy stops. If `accepting` panics, this cancels the token `failed`.
+/// Cancels the token `failed` if `accepting` panics.
 async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken) {
     let failing = failed.drop_guard();
     accepting.await;
@@ -305,15 +289,15 @@ async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken)
 // === impl Planned ===
 
 impl Planned {
-    /// Begins to listen on all sockets, and adds their addresses to `listening`. From now on, clients can connect to
-    /// the new sockets, but have to wait until [`Listeners::take_up`] accepts their connections.
+    /// Begins to listen on all sockets, and adds their addresses to `listening`. Connections to the new sockets wait
+    /// until [`Listeners::take_up`].
     ///
     /// # Errors
     /// Fails if another program has begun to listen on an address in the meantime.
     pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
         let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
-        // Add the addresses before the sockets begin to listen, because bots must not reach robotgate's own listeners.
-        // A request to one of these addresses may be about to be forwarded.
+        // Add the addresses before the sockets listen: bots must not reach them, and a request to one may be about to
+        // be forwarded.
         listening.add(&addresses);
         let open = |planned: PlannedSocket| {
             Ok(Socket {
@@ -341,7 +325,6 @@ impl Open {
 // === impl Socket ===
 
 impl Socket {
-    /// Returns whether both are the same socket with the same protocol.
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.socket, &other.socket) && self.speaks == other.speaks
     }
@@ -352,7 +335,7 @@ impl Socket {
 impl Listener {
     async fn end(&mut self) {
         self.retire.cancel();
-        // Ignore an error: the task has panicked, which was already reported.
+        // The task has panicked, which was already reported.
         let _ = (&mut self.accepting).await;
     }
 }
@@ -360,7 +343,6 @@ impl Listener {
 // === impl Speaks ===
 
 impl Speaks {
-    /// Returns the configuration key that sets the addresses for this protocol.
     fn key(self) -> &'static str {
         match self {
             Speaks::Http => "proxy.listen",

@@ -62,7 +62,7 @@ impl Generation {
             Some(before) => before.server_tls.clone(),
             None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
         };
-        // Keep the limiter even if `anew` is set, so that fetches that run or wait still count against the limit.
+        // Keep the limiter even if `anew` is set, so that running and waiting fetches still count against the limit.
         let limiter = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
             Some(before) => before.limiter.clone(),
             None => config.fetch_limiter(),
@@ -132,8 +132,7 @@ impl Generation {
         });
         let evidence = evidence(&config, before)?;
         let counts = metrics.audit.clone();
-        // The audit log is opened last, because that can create its file, and a reload that fails must not leave a new
-        // file behind.
+        // Open the audit log last, because a reload that fails must not leave a new file behind.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
             Some(before) => {
                 if anew {
@@ -152,8 +151,8 @@ impl Generation {
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
         let privacy = &config.audit.privacy;
-        // If the privacy settings changed, start a new list of recent log lines, because the old lines contain parts
-        // that the settings now leave out. Requests that began before the reload may still add lines to the old list.
+        // Under other privacy settings, start a new list, because the old lines contain what the settings now leave
+        // out.
         let recent = before.map(|before| match *privacy == before.config.audit.privacy {
             true => before.recent.clone(),
             false => Arc::new(before.recent.successor()),
@@ -178,9 +177,8 @@ impl Generation {
             changes: changes.clone(),
         };
         let same_store = before.filter(|before| Arc::ptr_eq(&before.store, &store));
-        // If bots did not need `tdmrep.json` files before this reload and now do, or the other way round, start with an
-        // empty store of these files. The old store would shrink only when files are added to it. Until then, it would
-        // use memory that the store of robots.txt copies may now use.
+        // The old store would shrink only when files are added to it. If bots begin or cease to need `tdmrep.json`
+        // files, start with an empty store, so that it uses no memory that robots.txt copies may now use.
         let memory = MemoryShares::of(&config);
         let tdmrep_before = same_store
             .filter(|before| MemoryShares::of(&before.config).is_for_bots() == memory.is_for_bots())
@@ -223,7 +221,7 @@ impl Generation {
     }
 }
 
-/// Returns the paths of the certificate authority's certificate and key. Returns `None` if nothing is intercepted.
+/// Returns the paths of the certificate authority's certificate and key, if anything is intercepted.
 fn pair_of(config: &Config) -> Option<(&std::path::Path, &std::path::Path)> {
     let https = &config.https;
     (https.mode == HttpsMode::Intercept).then_some((&https.ca_certificate, &https.ca_key))
@@ -245,25 +243,21 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
     Ok(Some(Leaves::counted(Arc::new(authority), MAX_LEAVES, minted)))
 }
 
-/// Returns whether both configurations keep the robots.txt copies in the same file, even if they name it by different
-/// paths.
+/// Returns whether both configurations keep the robots.txt copies in the same file, even by different paths.
 fn is_same_file(before: &Cache, after: &Cache) -> bool {
     let resolved = |cache: &Cache| {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
-        // In `file`, only the symbolic links in the path of the folder are resolved. The file itself may also be a
-        // symbolic link. So if it exists, use the whole path with all links resolved.
+        // In `file`, only the links in the folder's path are resolved. The file may also be a link, so resolve the
+        // whole path if the file exists.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
     before.path == after.path || resolved(before) == resolved(after)
 }
 
-/// Creates the store of the robots.txt copies, on disk if the configuration says so. If robotgate cannot use the file
-/// on disk when it starts, it keeps the copies in memory only, and has to fetch them again after a restart.
-///
-/// # Errors
-/// Fails if a reload cannot use the file on disk.
+/// Creates the store of the robots.txt copies, on disk if so configured. If the file on disk cannot be used, a reload
+/// fails, but a start continues with the copies in memory only.
 fn store(config: &Config, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
     let (config, max_bytes) = (&config.cache, MemoryShares::of(config).robots);
     let pages = Store::disk_share(max_bytes);
@@ -287,7 +281,7 @@ fn store(config: &Config, before: Option<&Generation>) -> Result<Arc<Store>, Dis
     }))
 }
 
-/// Opens the evidence store, or keeps the one that is open. Stores the text of the configuration in it.
+/// Opens the evidence store, or keeps the open one, and stores the text of the configuration in it.
 fn evidence(config: &Config, before: Option<&Generation>) -> Result<Option<Arc<Evidence>>, EvidenceError> {
     let Some(options) = &config.evidence else {
         return Ok(None);
@@ -304,7 +298,6 @@ fn evidence(config: &Config, before: Option<&Generation>) -> Result<Option<Arc<E
     }))
 }
 
-/// Starts sealing the audit log, or keeps the sealer that already does so.
 fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
     let log = config.audit.output.file()?;
     let same = before.and_then(|before| before.sealer.as_ref());
@@ -314,10 +307,8 @@ fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
         .then(|| same.unwrap_or_else(|| Arc::new(Sealer::start(&config.seal, log))))
 }
 
-/// Maximum number of certificates for intercepted hosts that robotgate keeps in memory.
 const MAX_LEAVES: usize = 10_000;
-/// Returns half the number of cores. This many decisions that take long may run at the same time. Each of them keeps a
-/// core busy, so half of the cores stay free for the rest of the proxy.
+/// Half of the cores may be busy with decisions that take long, so that the others stay free for the rest of the proxy.
 fn half_of_the_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

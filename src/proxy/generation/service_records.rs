@@ -1,6 +1,5 @@
-//! Logs in the audit log what happens to robotgate itself: that it starts, stops, reloads its configuration, or forgets
-//! an origin. Callers do not wait until these records are written. The log keeps the order, so each of these records
-//! precedes the decisions that robotgate makes after the event.
+//! Logs in the audit log that robotgate starts, stops, reloads its configuration, or forgets an origin. Callers do not
+//! wait for these records, but the log keeps the order.
 
 use std::{
     net::SocketAddr,
@@ -19,8 +18,8 @@ use crate::{
 // === impl Generation ===
 
 impl Generation {
-    /// Logs the start of robotgate, with the configuration file and the addresses on which it listens. `file` is `None`
-    /// for the built-in configuration. Call this before robotgate serves anything.
+    /// Logs the start of robotgate. `file` is `None` for the built-in configuration. Call this before robotgate serves
+    /// anything.
     pub fn log_start(&self, file: Option<&Path>, listen: &[SocketAddr]) {
         let file = file.map(|file| path::absolute(file).unwrap_or_else(|_| file.to_owned()));
         let file = file.as_deref().map(Path::to_string_lossy);
@@ -37,14 +36,14 @@ impl Generation {
         self.audit.append_now(&line);
     }
 
-    /// Logs that a reload replaces the configuration of `before` by the one of `self`. Call this before `self` is in
+    /// Logs that a reload replaces the configuration of `before` by that of `self`. Call this before `self` is in
     /// force.
     pub fn log_applied(&self, before: &Generation, cause: &str) {
         self.log_reload(before, cause, None);
     }
 
-    /// Logs that a reload rejected a new configuration, so that `self` stays in force. Logs only the first line of
-    /// `error`, because the other lines quote the configuration file.
+    /// Logs that a reload rejected a new configuration. Logs only the first line of `error`, because further lines
+    /// quote the configuration file.
     pub fn log_rejected(&self, cause: &str, error: &str) {
         self.log_reload(self, cause, Some(error.lines().next().unwrap_or_default()));
     }
@@ -64,7 +63,7 @@ impl Generation {
         self.audit.append_now(&line);
     }
 
-    /// Logs that this process ends. `cut_off` is how many exchanges were cut off, if that is known.
+    /// Logs that this process ends. `cut_off` is how many exchanges were cut off, if known.
     pub fn log_stop(&self, cause: &str, cut_off: Option<u64>) {
         let record = StopRecord {
             time: now(),
@@ -82,11 +81,11 @@ impl Generation {
     }
 }
 
-/// Logs in `audit` that another robotgate of the fleet made this one forget an origin.
+/// Logs that another robotgate of the fleet made this one forget an origin.
 pub(super) fn log_forget_by_fleet(audit: &AuditLog, origin: &Origin, store: &Store) {
     let in_memory = store.held(origin).is_some_and(|state| state.is_known());
-    // This code handles a message from another robotgate of the fleet, so it must not wait for the disk. If the origin
-    // is not in memory but may be on disk, `known` is `None`: it is not known whether this robotgate knew the origin.
+    // Code for messages from the fleet must not wait for the disk. So `known` is `None` if the origin may be on disk
+    // only.
     let known = (in_memory || store.disk().is_none()).then_some(in_memory);
     log_forget(audit, origin, "fleet", known);
 }
@@ -105,7 +104,5 @@ fn now() -> Timestamp {
     Timestamp(SystemTime::now())
 }
 
-/// Maximum length of a path in the log, in bytes.
 const MAX_PATH: usize = 4096;
-/// Maximum length of an error in the log, in bytes.
 const MAX_ERROR: usize = 512;

@@ -37,23 +37,19 @@ use crate::{
     wire::Wire,
 };
 
-/// A socket, and the objects that are needed to serve its connections.
 pub(super) struct Accepting {
     pub(super) socket: Socket,
     pub(super) live: Arc<Live>,
     pub(super) operators: ServeOperator,
     pub(super) running: Running,
-    /// Becomes true when the proxy begins to stop.
     pub(super) shutdown: ShutdownWatch,
-    /// Cancelled when this socket has to be closed.
     pub(super) retire: CancellationToken,
 }
 
 // === impl Accepting ===
 
 impl Accepting {
-    /// Accepts connections until the proxy stops or the socket has to close. Then accepts the connections that are
-    /// already waiting, and returns.
+    /// Accepts connections until the proxy stops or the socket has to close, and then those that are already waiting.
     pub(super) async fn run(mut self) {
         let for_operators = self.socket.speaks == Speaks::Admin;
         loop {
@@ -65,8 +61,7 @@ impl Accepting {
             match accepted {
                 Ok((stream, client)) => self.enter(stream, client),
                 Err(error) => {
-                    // Most likely, the process has too many files open. Pause before trying again. Clients wait in the
-                    // kernel's queue meanwhile.
+                    // Most likely, too many files are open. Clients wait in the kernel's queue meanwhile.
                     ratelimited!(
                         error, %error,
                         "cannot accept connections; if too many files are open, raise the limit \
@@ -76,8 +71,8 @@ impl Accepting {
                 }
             }
         }
-        // The kernel queued at most `BACKLOG` connections before this loop. New ones may arrive all the time, so
-        // without this limit the loop might never end.
+        // The kernel queued at most `BACKLOG` connections before this loop. Without a limit, new ones could keep it
+        // running.
         for _ in 0..BACKLOG {
             let Some(accepted) = waiting(&self.socket.socket) else {
                 break;
@@ -126,7 +121,6 @@ impl Accepting {
                 if let Ok(turn) = live.clients.early_error.clone().try_acquire_owned() {
                     let live = live.clone();
                     self.running.spawn(async move {
-                        // After a timeout, the client is disconnected without a response.
                         let turning = turn_away(stream, speaks, limit, &generation, &live);
                         let _ = tokio::time::timeout(TURNING_AWAY, turning).await;
                         drop(turn);
@@ -137,8 +131,8 @@ impl Accepting {
     }
 }
 
-/// Returns a connection from the kernel's queue, or the error of a connection that has already ended. Returns `None` if
-/// the queue is empty. Does not use tokio's `accept`, because tokio may not know of the connection yet.
+/// Returns a connection from the kernel's queue, or `None` if the queue is empty. Does not use tokio's `accept`,
+/// because tokio may not know of the connection yet.
 fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
         Ok((stream, _)) => stream,
@@ -152,7 +146,7 @@ fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> 
     }))
 }
 
-/// Tells the client on a new connection which limit is reached, and closes the connection.
+/// Tells the client which limit is reached, and closes the connection.
 async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: &Generation, live: &Live) {
     let stream = L4Stream::from(stream);
     let stream: Stream = match speaks {
@@ -171,14 +165,13 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
     connection::answer_and_close(Wire::new(stream), &Problem::Limit(limit), live).await;
 }
 
-/// Terminates the TLS of a connection, and serves its requests. The TLS settings are those of the configuration that
-/// was current when the connection was accepted.
+/// Terminates the TLS of a connection with the settings of `generation`, and serves its requests.
 async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
     let client = context.connection.client;
     let (stream, socket) = prepare(stream, client);
     context.connection.listener = Listener { socket, tls: true };
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
-        // This does not happen: robotgate closes the TLS listeners before it uses a configuration without `proxy.tls`.
+        // Unreachable: the TLS listeners close before a configuration without `proxy.tls` is used.
         ratelimited!(error, client = %context.connection.client_for_log(), "the current configuration has no proxy.tls, so a connection was closed");
         return;
     };
@@ -207,14 +200,13 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
     }
 }
 
-/// Converts a connection to pingora's types.
 fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<SocketDigest>>) {
     let mut stream = L4Stream::from(stream);
     if let Err(error) = stream.set_nodelay() {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let digest = SocketDigest::from_raw_fd(stream.id());
-    // Set the address now: the socket no longer knows it after the client has disconnected.
+    // The socket no longer knows the address after the client has disconnected.
     let _ = digest.peer_addr.set(Some(client.into()));
     stream.set_socket_digest(digest);
     let socket = stream.get_socket_digest();
@@ -222,5 +214,4 @@ fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<Socke
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum time to tell a new client which limit it has reached.
 const TURNING_AWAY: Duration = Duration::from_secs(2);

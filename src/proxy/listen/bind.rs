@@ -1,4 +1,4 @@
-//! Binds the sockets of a new configuration, even if an old socket, which is about to be closed, still uses the port.
+//! Binds the sockets of a new configuration, even if an old socket that is about to close still uses the port.
 
 use std::{
     fs, io,
@@ -20,22 +20,19 @@ pub struct ListenError {
     error: io::Error,
 }
 
-/// A socket that is bound to its address, whether or not it already listens.
 #[derive(Debug)]
 pub(super) enum Bound {
     Listening(Arc<TcpListener>),
-    /// This socket does not listen yet, so clients cannot connect to it.
     Silent(TcpSocket),
 }
 
-/// Sockets that temporarily share their ports with other sockets of robotgate. When this value is dropped, they stop
-/// sharing. If they went on, another program of the same user could bind the same port and take some of the
-/// connections.
+/// Sockets that share their ports with other sockets of robotgate, until this value is dropped. While a port is shared,
+/// another program of the same user could bind it and take connections.
 #[derive(Debug, Default)]
 pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
-/// Binds a socket. `all` are the sockets that are open, and `leaving` are those of them that are about to be closed. If
-/// a socket in `leaving` uses the same port, makes all open sockets on this port share it, and adds them to `shared`.
+/// Binds a socket. `all` are the open sockets. If one of those that are about to close (`leaving`) has the same port,
+/// all on this port share it, and are added to `shared`.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,
@@ -50,27 +47,25 @@ pub(super) fn bind(
     bound.map_err(|error| ListenError::new(address, speaks, error))
 }
 
-/// Binds the address and releases it immediately, to find out whether that works. Returns `true` if the address is in
-/// use.
+/// Binds the address for a moment. Returns `true` if the address is in use.
 pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenError> {
     match socket(address).and_then(|socket| socket.bind(address)) {
         Ok(()) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(true),
-        // This process may lack the permission for a port below 1024, which systemd opens for the service. So if a
-        // socket already listens there, report only that the address is in use.
+        // systemd may have opened a port below 1024 that this process may not bind. If a socket listens there, report
+        // only that the address is in use.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && has_listener(address) => Ok(true),
         Err(error) => Err(ListenError::new(address, speaks, error)),
     }
 }
 
-/// Returns whether some socket listens on exactly this address. Returns `false` if the kernel's list of sockets cannot
-/// be read.
+/// Returns whether some socket listens on exactly this address, as far as the kernel's list can be read.
 fn has_listener(address: SocketAddr) -> bool {
     let (file, ip) = match address.ip() {
         IpAddr::V4(ip) => ("/proc/self/net/tcp", ip.octets().to_vec()),
         IpAddr::V6(ip) => ("/proc/self/net/tcp6", ip.octets().to_vec()),
     };
-    // In `/proc/net/tcp`, an address consists of 32-bit words in the machine's own byte order, in hexadecimal.
+    // `/proc/net/tcp` writes an address as 32-bit words in the machine's byte order, in hexadecimal.
     let words = ip
         .chunks_exact(4)
         .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
@@ -87,8 +82,8 @@ fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut 
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
-        // A socket that is about to be closed still has the port. Make it share the port with the new one, as is
-        // necessary for example to bind 0.0.0.0:3128 next to 127.0.0.1:3128.
+        // A socket that is about to close has the port. Share it, for example to bind 0.0.0.0:3128 next to
+        // 127.0.0.1:3128.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && leaving.iter().any(|socket| has_port(&socket)) => {
             for socket in all.iter().filter(has_port) {
                 shared.share(&socket.socket)?;
@@ -107,7 +102,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // Connections of an earlier robotgate process may still use the port. They must not prevent a start.
+    // Connections of an earlier robotgate process must not prevent a start.
     socket.set_reuseaddr(true)?;
     Ok(socket)
 }
@@ -115,7 +110,6 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
 // === impl Bound ===
 
 impl Bound {
-    /// Makes the socket listen, with a queue that has room for many bots that connect at the same time.
     pub(super) fn listen(self, address: SocketAddr, speaks: Speaks) -> Result<Arc<TcpListener>, ListenError> {
         match self {
             Bound::Listening(socket) => Ok(socket),
@@ -176,10 +170,9 @@ fn hint(error: &io::Error, key: &str) -> String {
     }
 }
 
-/// The state `TCP_LISTEN`, as `/proc/net/tcp` writes it.
+/// `TCP_LISTEN` in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// Number of connections that may wait to be accepted. The kernel may grant fewer.
 pub(super) const BACKLOG: u32 = 4096;
 
 #[cfg(test)]
