@@ -17,32 +17,25 @@ use self::{http1::Http1, http2::Http2};
 use super::{head::Head, respond::OwnResponse};
 use crate::{upstream::Content, wire::Wire};
 
-/// A request, and the connection to its client.
 pub(super) enum Client {
     Http1(Box<Http1>),
     Http2(Box<Http2>),
 }
 
-/// Why the client's side of an exchange failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientFault {
     /// The client closed the connection or cancelled the request.
     Gone,
     /// The client did not read the response in time.
     Full,
-    /// The content of the request is malformed.
     Malformed,
 }
 
 // === impl Client ===
 
 impl Client {
-    /// Creates the client for a request whose head was read from `wire`. After this request, the connection may serve
-    /// `left` more.
-    ///
-    /// # Errors
-    /// Fails if pingora cannot parse the head. This is not expected, because robotgate has already checked the head,
-    /// more strictly than pingora does.
+    /// Creates the client for a request whose head was read from `wire`. After it, the connection may serve `left`
+    /// more. An error is not expected, because robotgate checks heads more strictly than pingora.
     pub(super) async fn http1(wire: Wire, head: Head, left: u32) -> pingora::Result<Self> {
         Ok(Self::Http1(Box::new(Http1::new(wire, head, left).await?)))
     }
@@ -58,7 +51,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the URL of the request named a user of an FTP site, other than the anonymous one.
+    /// Returns whether the URL named a user of an FTP site, other than the anonymous one.
     pub(super) fn names_user(&self) -> bool {
         match self {
             Self::Http1(client) => client.names_user(),
@@ -70,7 +63,6 @@ impl Client {
         matches!(self, Self::Http2(_))
     }
 
-    /// Returns whether the request asks for a WebSocket.
     pub(super) fn asks_to_upgrade(&self) -> bool {
         match self {
             Self::Http1(client) => client.asks_to_upgrade(),
@@ -78,15 +70,14 @@ impl Client {
         }
     }
 
-    /// Returns whether the client waits for `100 Continue` before it sends content (RFC 9110 §10.1.1). This is always
-    /// false for HTTP/2.
+    /// Returns whether the client waits for `100 Continue` before it sends content (RFC 9110 §10.1.1). Always false for
+    /// HTTP/2.
     pub(super) fn waits_to_send(&mut self) -> bool {
         let expects = self.head().headers.get(header::EXPECT);
         let waits = expects.is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         waits && self.head().version == Version::HTTP_11 && self.has_content()
     }
 
-    /// Returns whether the request has content.
     pub(super) fn has_content(&mut self) -> bool {
         match self {
             Self::Http1(client) => client.has_content(),
@@ -94,7 +85,6 @@ impl Client {
         }
     }
 
-    /// Returns whether all of the request has been read.
     pub(super) fn is_read(&mut self) -> bool {
         match self {
             Self::Http1(client) => client.is_read(),
@@ -102,7 +92,6 @@ impl Client {
         }
     }
 
-    /// Returns the number of bytes of content received from the client, and of content sent to it.
     pub(super) fn bytes(&self) -> (u64, u64) {
         match self {
             Self::Http1(client) => client.bytes(),
@@ -110,7 +99,6 @@ impl Client {
         }
     }
 
-    /// Returns the next part of the request's content, or `None` if there is no more.
     pub(super) fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ClientFault>> {
         match self {
             Self::Http1(client) => client.poll_content(cx),
@@ -126,8 +114,8 @@ impl Client {
         }
     }
 
-    /// Returns whether the client's HTTP/2 connection as a whole broke. Returns false if the client only cancelled this
-    /// request, and always over HTTP/1.1. Call this after [`poll_gone`](Self::poll_gone) was ready.
+    /// Returns whether the HTTP/2 connection as a whole broke, rather than only this request. Always false for
+    /// HTTP/1.1. Call this after [`poll_gone`](Self::poll_gone) was ready.
     pub(super) fn has_lost_connection(&mut self) -> bool {
         match self {
             Self::Http1(_) => false,
@@ -135,8 +123,8 @@ impl Client {
         }
     }
 
-    /// Returns whether [`send`](Self::send) may be called. Over HTTP/1.1, it may if only few bytes of the response wait
-    /// to be sent. Over HTTP/2, it may if none wait.
+    /// Returns whether [`send`](Self::send) may be called: whether few bytes (HTTP/1.1) or none (HTTP/2) wait to be
+    /// sent.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_room(),
@@ -144,7 +132,6 @@ impl Client {
         }
     }
 
-    /// Ready when no bytes of the response wait to be sent any more.
     pub(super) fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientFault>> {
         match self {
             Self::Http1(client) => client.poll_sent(cx),
@@ -153,9 +140,6 @@ impl Client {
     }
 
     /// Sends the head of a response. With `end`, the response has nothing after the head.
-    ///
-    /// # Errors
-    /// Fails if the client has left.
     pub(super) fn send_head(&mut self, head: ResponseHeader, end: bool) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.send_head(head, end),
@@ -164,9 +148,6 @@ impl Client {
     }
 
     /// Sends a part of the response's content. Call it only if [`has_room`](Self::has_room) returns true.
-    ///
-    /// # Errors
-    /// Fails if the client has left.
     pub(super) fn send(&mut self, content: Content<'_>) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.send(content.as_slice()),
@@ -177,10 +158,6 @@ impl Client {
         }
     }
 
-    /// Ends the response.
-    ///
-    /// # Errors
-    /// Fails if the client has left.
     pub(super) fn finish(&mut self) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.finish(),
@@ -191,10 +168,7 @@ impl Client {
         }
     }
 
-    /// Ends the response with trailers. Clients of HTTP/1.1 do not get the trailers.
-    ///
-    /// # Errors
-    /// Fails if the client has left.
+    /// Ends the response with trailers, which clients of HTTP/1.1 do not get.
     pub(super) fn finish_with(&mut self, trailers: HeaderMap) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.finish(),
@@ -202,10 +176,7 @@ impl Client {
         }
     }
 
-    /// Sends a response that robotgate created. The client must read all of it in the time `within`.
-    ///
-    /// # Errors
-    /// Fails if the client has left or has not read the response in time.
+    /// Sends a response that robotgate created. Fails if the client has not read all of it in the time `within`.
     pub(super) async fn answer(&mut self, answer: OwnResponse, within: Duration) -> Result<(), ClientFault> {
         if !answer.keeps_connection {
             self.close_after();
@@ -217,43 +188,39 @@ impl Client {
             self.send(Content::Shared(content))?;
             self.finish()?;
         }
-        // `timeout` tries to send before it starts a timer. Most responses are sent at once, so they need no timer.
+        // `timeout` tries to send before it starts a timer, and most responses are sent at once.
         let sent = std::future::poll_fn(|cx| self.poll_sent(cx));
         tokio::time::timeout(within, sent)
             .await
             .unwrap_or(Err(ClientFault::Full))
     }
 
-    /// Over HTTP/1.1, makes the connection close after the response. Call this before the head is sent. Does nothing
-    /// over HTTP/2, where other requests may still use the connection.
+    /// Makes an HTTP/1.1 connection close after the response. Call this before the head is sent.
     pub(super) fn close_after(&mut self) {
         if let Self::Http1(client) = self {
             client.close_after();
         }
     }
 
-    /// Cuts off a response that cannot be completed. Over HTTP/1.1, sends the part of the response that robotgate has,
-    /// for `within` at most, and makes [`into_next`](Self::into_next) close the connection. Over HTTP/2, only the
-    /// stream of this request ends.
+    /// Cuts off a response that cannot be completed. Over HTTP/1.1, the client has `within` to read what robotgate has,
+    /// and the connection then closes. Over HTTP/2, only the stream ends.
     pub(super) async fn cut(&mut self, within: Duration) {
         match self {
             Self::Http1(client) => client.cut(within).await,
-            // The library resets an HTTP/2 stream that is dropped before its response ends.
+            // The library resets a stream that is dropped before its response ends.
             Self::Http2(_) => {}
         }
     }
 
-    /// Over HTTP/1.1, reads the rest of the request for a few seconds. Call this after a response that was sent before
-    /// the end of the request. Many clients send the whole request before they read, and would lose the response if the
-    /// connection closed.
+    /// Over HTTP/1.1, reads the rest of the request for a few seconds. Many clients send the whole request before they
+    /// read, and would lose the response if the connection closed.
     pub(super) async fn linger(&mut self) {
         if let Self::Http1(client) = self {
             client.linger().await;
         }
     }
 
-    /// Over HTTP/1.1, returns the connection if the next request may follow on it, and otherwise closes it. Returns
-    /// `None` for HTTP/2.
+    /// Returns an HTTP/1.1 connection if the next request may follow on it, and otherwise closes it.
     pub(super) fn into_next(self) -> Option<Wire> {
         match self {
             Self::Http1(client) => client.into_next(),
@@ -261,7 +228,6 @@ impl Client {
         }
     }
 
-    /// Returns the connection to the client, to pass the bytes of a WebSocket. Returns `None` for HTTP/2.
     pub(super) fn into_websocket(self) -> Option<Wire> {
         match self {
             Self::Http1(client) => Some(client.into_websocket()),

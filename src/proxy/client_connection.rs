@@ -1,7 +1,5 @@
 //! The connection on which a request arrived: its client, its listener and, for a request inside a CONNECT, that
-//! CONNECT.
-//!
-//! This module identifies the client, but never says what the client may do: each request is decided separately.
+//! CONNECT. This module never says what the client may do.
 
 use std::{
     net::SocketAddr,
@@ -20,27 +18,22 @@ use crate::{
     origin::Origin,
 };
 
-/// A client's connection to a listener, or a CONNECT tunnel on that connection.
 #[derive(Debug, Clone)]
 pub(super) struct ClientConnection {
     pub(super) client: SocketAddr,
     pub(super) certificate: Option<Arc<VerifiedCertificate>>,
-    /// Counts the client's connection as open until this guard is dropped.
     pub(super) guard: Arc<ConnectionGuard>,
     pub(super) listener: Listener,
     pub(super) outer_connect: Option<Arc<OuterConnect>>,
 }
 
-/// The listener to which the client connected.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listener {
-    /// The socket of the client's connection. Its local address is looked up only when it is needed.
+    /// The local address of this socket is looked up only when it is needed.
     pub(super) socket: Option<Arc<SocketDigest>>,
-    /// Whether the listener speaks TLS (`[proxy.tls]`).
     pub(super) tls: bool,
 }
 
-/// A client's certificate, and the root certificates against which it was checked.
 #[derive(Debug)]
 pub(super) struct VerifiedCertificate {
     pub(super) certificate: ClientCertificate,
@@ -48,18 +41,15 @@ pub(super) struct VerifiedCertificate {
     pub(super) roots: Arc<[CertificateDer<'static>]>,
 }
 
-/// The CONNECT that a request came through.
 #[derive(Debug)]
 pub(super) struct OuterConnect {
     pub(super) origin: Origin,
-    /// The credential in the CONNECT. It says which bot sends the requests in the tunnel, but not what the bot may do.
+    /// The credential in the CONNECT, which identifies the bot of the requests in the tunnel.
     pub(super) credential_record: Option<CredentialRecord>,
     /// The User-Agent of the CONNECT. Few clients send one.
     pub(super) user_agent: Option<HeaderValue>,
-    /// The server name that the client requests in the tunnel's TLS handshake (RFC 6066 §3), if that is not the
-    /// CONNECT's host.
+    /// The server name in the tunnel's TLS handshake (RFC 6066 §3), if it is not the CONNECT's host.
     pub(super) other_name: OnceLock<Box<str>>,
-    /// Counts the requests over HTTP/2 in the tunnel that the client cancelled.
     pub(super) resets: Resets,
     /// Set when the client ends the HTTP/2 connection in the tunnel.
     pub(super) client_ended: Arc<AtomicBool>,
@@ -68,7 +58,6 @@ pub(super) struct OuterConnect {
 // === impl ClientConnection ===
 
 impl ClientConnection {
-    /// Describes a connection whose requests do not come through a CONNECT.
     pub(super) fn direct(client: SocketAddr, guard: Arc<ConnectionGuard>, listener: Listener) -> Self {
         Self {
             client,
@@ -79,13 +68,12 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
+    /// Masks the client's address for the operational log, if so configured (`audit.mask-client`).
     pub(super) fn client_for_log(&self) -> SocketAddr {
         self.guard.for_log(self.client)
     }
 
-    /// Describes the tunnel that `outer_connect` opened on this connection. Requests in the tunnel have the client and
-    /// the listener of this connection.
+    /// Describes the tunnel that `outer_connect` opened on this connection.
     pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {
             outer_connect: Some(outer_connect),
@@ -93,8 +81,8 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the client's certificate. Returns `None` if the client sent none, if the certificate has expired, or if
-    /// `proxy.tls.client-roots` has changed since the handshake.
+    /// Returns the client's certificate, unless it has expired or `proxy.tls.client-roots` has changed since the
+    /// handshake.
     pub(super) fn certificate(&self, proxy: &Proxy, now: impl Fn() -> SystemTime) -> Option<&ClientCertificate> {
         let vouched = self.certificate.as_deref()?;
         let roots = &proxy.tls.as_ref()?.client_roots;
@@ -102,8 +90,8 @@ impl ClientConnection {
         Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now()))
     }
 
-    /// Counts a request in the tunnel that the client cancelled. A client that cancels too many is disconnected:
-    /// over HTTP/2, a cancelled request costs the client almost nothing, but robotgate has already worked on it.
+    /// Counts a request that the client cancelled. A client that cancels too many is disconnected, because a cancelled
+    /// request costs the client less than robotgate.
     pub(super) fn count_reset(&self) {
         if let Some(outer_connect) = &self.outer_connect {
             outer_connect.resets.count(Instant::now());
@@ -130,15 +118,14 @@ impl OuterConnect {
         }
     }
 
-    /// Notes the server name that the client requests in the tunnel's TLS handshake, if it differs from the CONNECT's
-    /// host. robotgate then refuses all requests in the tunnel, because they could be meant for either host.
+    /// Notes a server name that differs from the CONNECT's host. All requests in the tunnel are then refused, because
+    /// they could be meant for either host.
     ///
-    /// A handshake without a name does no harm: robotgate decides the requests for the CONNECT's host, and names this
-    /// host in its own TLS handshake with the site.
+    /// A handshake without a name does no harm: robotgate names the CONNECT's host in its own TLS handshake with the
+    /// site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
-            // `set` fails only if a name is already set. That cannot happen, because a TLS handshake requests only one
-            // name.
+            // Cannot fail: a TLS handshake requests only one name.
             let _ = self.other_name.set(name.into());
         }
     }

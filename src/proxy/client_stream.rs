@@ -1,5 +1,5 @@
 //! A client's connection, over TCP or TLS, whose first bytes may already have been read. The next reads return these
-//! bytes. This module interprets no protocol.
+//! bytes.
 
 use std::{
     io,
@@ -28,25 +28,20 @@ use tokio::{
 #[derive(Debug)]
 pub(super) struct ClientStream {
     inner: Stream,
-    /// Bytes that were read from `inner` but not yet from this stream.
     early: BytesMut,
     lender: Option<Lender>,
 }
 
-/// The task that lent this connection to the stream's present owner. The task gets the connection back when the owner
-/// drops the stream.
+/// The task that lent this connection, and gets it back when the borrower drops the stream.
 #[derive(Debug)]
 struct Lender {
-    /// Sends the connection back to the task when the stream is dropped.
     back: oneshot::Sender<Stream>,
-    /// Set once the client has ended or broken the connection.
     ended: Arc<AtomicBool>,
 }
 
 // === impl ClientStream ===
 
 impl ClientStream {
-    /// Creates a stream whose reads return first `early` and then the bytes from `inner`.
     pub(super) fn new(inner: Stream, early: BytesMut) -> Self {
         Self {
             inner,
@@ -55,30 +50,25 @@ impl ClientStream {
         }
     }
 
-    /// Prepares this stream to be lent to another owner. When that owner drops the stream, the returned receiver gets
-    /// the connection back. `ended` is set if the client ends the connection while it is lent.
+    /// Lends this stream: the receiver gets the connection back when the borrower drops the stream. `ended` is set if
+    /// the client ends the connection meanwhile.
     pub(super) fn lend(&mut self, ended: Arc<AtomicBool>) -> oneshot::Receiver<Stream> {
         let (back, given) = oneshot::channel();
         self.lender = Some(Lender { back, ended });
         given
     }
 
-    /// Returns the bytes that have already been read from the connection, and that the next reads return first.
     pub(super) fn early(&self) -> &[u8] {
         &self.early
     }
 
-    /// Waits for more bytes from the client and appends them to [`early`](Self::early). Returns their number, or 0 if
-    /// the client has ended the connection.
-    ///
-    /// # Errors
-    /// Fails if the connection fails.
+    /// Waits for more bytes and appends them to [`early`](Self::early). Returns 0 if the client has ended the
+    /// connection.
     pub(super) async fn read_early(&mut self) -> io::Result<usize> {
         self.inner.read_buf(&mut self.early).await
     }
 
-    /// Notes that the client has ended the connection, if `has_ended` is set or if the read or write that returned
-    /// `done` failed. Returns `done`.
+    /// Notes if the client has ended the connection or `done` is an error. Returns `done`.
     fn note<T>(&self, done: io::Result<T>, has_ended: bool) -> io::Result<T> {
         if let Some(lender) = &self.lender
             && (has_ended || done.is_err())
@@ -93,7 +83,7 @@ impl Drop for ClientStream {
     fn drop(&mut self) {
         if let Some(lender) = self.lender.take() {
             let nothing = Box::new(tokio::io::duplex(1).0);
-            // If the lender no longer waits for the connection, the connection closes.
+            // If the task no longer waits for the connection, the connection closes.
             let _ = lender.back.send(std::mem::replace(&mut self.inner, nothing));
         }
     }
@@ -155,7 +145,6 @@ impl UniqueID for ClientStream {
     }
 }
 
-/// The properties of the client's TLS connection. All methods return `None` if the client connected without TLS.
 impl Ssl for ClientStream {
     fn get_ssl(&self) -> Option<&TlsRef> {
         self.inner.get_ssl()

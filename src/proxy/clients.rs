@@ -1,9 +1,8 @@
-//! Counts and limits the connections and requests of each client, so that one client cannot use up what all clients
-//! share.
+//! Counts and limits the connections and requests of each client, so that one client cannot use up what all share. A
+//! client is an IPv4 address, or the first half of an IPv6 address, because one host can use the whole second half (RFC
+//! 4291 §2.5.4).
 //!
-//! A client is identified by its IPv4 address, or by the first half of its IPv6 address, because one host can use the
-//! whole second half (RFC 4291 §2.5.4). The table of clients is locked when a connection begins and ends, but never for
-//! a request.
+//! The table of clients is locked when a connection begins and ends, but never for a request.
 
 use std::{
     collections::HashMap,
@@ -26,30 +25,26 @@ use crate::{
     fetch::{Name, Requester},
 };
 
-/// All clients that are connected, and some that were connected recently.
+/// All clients that are connected, and those that have used some of their allowance of certificates.
 #[derive(Debug)]
 pub(super) struct Clients {
     table: Mutex<ClientStates>,
     tally: Tally,
-    /// How clients' addresses are shown in the operational log.
     mask: ArcSwapOption<ClientMask>,
-    /// To tell a client why its connection is refused, robotgate needs one of these permits. If none is left, it closes
-    /// the connection without a response.
+    /// Permits for telling clients why they are refused. Without a permit, a connection closes without a response.
     pub(super) early_error: Arc<Semaphore>,
-    /// Upper limit for the connections of one client, and likewise for its requests and for its fetches. It is lower
-    /// than the configured limits only if the process may open few files.
+    /// Upper limit for one client's connections, requests and fetches. It is lower than the configured limits only if
+    /// the process may open few files.
     share: usize,
 }
 
 #[derive(Debug)]
 struct ClientStates {
     clients: HashMap<IpAddr, Arc<ClientState>>,
-    /// Number of connections of all clients together.
     connections: usize,
-    /// Maximum number of client connections, so that the process does not open more files than it may. Each connection
-    /// takes two files: its own socket, and the socket of a connection to an origin.
+    /// Maximum number of client connections for which the process may open files. Each needs two: for its own socket
+    /// and for a connection to an origin.
     room: usize,
-    /// When the table has this many clients, robotgate removes those that it no longer needs to remember.
     sweep_at: usize,
 }
 
@@ -57,12 +52,11 @@ struct ClientStates {
 struct ClientState {
     connections: AtomicUsize,
     requests: AtomicUsize,
-    /// How many new certificates robotgate may still issue for hosts that this client connects to. `None` if it has
-    /// issued none for this client yet.
+    /// The client's allowance of new certificates. `None` if it has used none of it.
     leaves: Mutex<Option<Allowance>>,
 }
 
-/// Counts one connection of a client, until this guard is dropped.
+/// Counts one connection of a client until this guard is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionGuard {
     clients: Arc<Clients>,
@@ -70,14 +64,13 @@ pub(super) struct ConnectionGuard {
     client: Arc<ClientState>,
 }
 
-/// Counts one request of a client, until this guard is dropped.
+/// Counts one request of a client until this guard is dropped.
 #[derive(Debug)]
 pub(super) struct RequestGuard(Arc<ConnectionGuard>);
 
 // === impl Clients ===
 
 impl Clients {
-    /// Creates the table for a process that may open `files` files.
     pub(super) fn new(now: Instant, files: usize) -> Self {
         let others = OTHER_FILES + 2 * kept_connections(files);
         let room = (files.saturating_sub(others) / 2).max(1);
@@ -95,22 +88,19 @@ impl Clients {
         }
     }
 
-    /// Sets how clients' addresses are shown in the operational log (`audit.mask-client`).
     pub(super) fn set_mask(&self, mask: Option<ClientMask>) {
         self.mask.store(mask.map(Arc::new));
     }
 
-    /// Returns a client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
+    /// Masks a client's address for the operational log, if so configured (`audit.mask-client`).
     pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
         self.mask.load().as_ref().map_or(client, |mask| mask.client(client))
     }
 
-    /// Returns the configuration key of each limit, and how often clients exceeded the limit.
     pub(super) fn exceeded(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.tally.totals()
     }
 
-    /// Counts that a client exceeded a limit.
     pub(super) fn count_exceeded(&self, limit: Limit, client: SocketAddr) {
         self.tally.note(limit, self.for_log(client), Instant::now());
     }
@@ -145,7 +135,7 @@ impl Clients {
                 share,
             ),
         ];
-        // Operators did not choose the defaults, so a default that is too high causes no warning.
+        // Operators did not choose the defaults, so these cause no warning.
         let is_written = |key: &&str| config.settings.iter().any(|(written, _)| written == *key);
         keys.into_iter()
             .filter(|(key, _, _, wanted, most)| wanted > most && is_written(key))
@@ -160,15 +150,11 @@ impl Clients {
             .collect()
     }
 
-    /// Returns the maximum number of connections of all clients together.
     pub(super) fn room(&self, limits: &ClientLimits) -> usize {
         limits.connections.min(self.table.lock().room)
     }
 
-    /// Admits one more connection of a client.
-    ///
-    /// # Errors
-    /// Fails if the client, or all clients together, have reached their limit of connections.
+    /// Admits one more connection, unless the client, or all clients together, have reached their limit.
     pub(super) fn enter(
         self: &Arc<Self>,
         from: SocketAddr,
@@ -199,7 +185,6 @@ impl Clients {
         }))
     }
 
-    /// Returns the number of open connections.
     pub(super) fn connections(&self) -> usize {
         self.table.lock().connections
     }
@@ -208,8 +193,7 @@ impl Clients {
 // === impl Client ===
 
 impl ClientState {
-    /// Returns whether the table can forget this client: it has no connection, and has its full allowance of
-    /// certificates, like a client that was never seen.
+    /// Returns whether the table can forget this client: it is like a client that was never seen.
     fn is_forgettable(&self, limits: &ClientLimits, now: Instant) -> bool {
         let is_full = |leaves: Allowance| leaves.is_full(limits.client_leaves, MINUTE, now);
         self.connections.load(Ordering::Relaxed) == 0 && self.leaves.lock().is_none_or(is_full)
@@ -219,14 +203,9 @@ impl ClientState {
 // === impl ConnectionGuard ===
 
 impl ConnectionGuard {
-    /// Counts one more request of the client, until the returned guard is dropped.
-    ///
-    /// # Errors
-    /// Fails if the client has reached its limit of simultaneous requests.
     pub(super) fn begin_request(self: &Arc<Self>, limits: &ClientLimits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
-        // When the guard is dropped, it subtracts this request again. So create the guard before the check, which may
-        // fail.
+        // Create the guard before the check. If the check fails, dropping the guard subtracts this request again.
         let request_guard = RequestGuard(self.clone());
         if before >= limits.client_requests.min(self.clients.share) {
             return Err(Limit::ClientRequests);
@@ -234,8 +213,6 @@ impl ConnectionGuard {
         Ok(request_guard)
     }
 
-    /// Returns the [`Requester`] for this client: the name under which robotgate counts the fetches that the client
-    /// causes, and how many it may cause at the same time.
     pub(super) fn requester(&self, limits: &ClientLimits) -> Requester {
         Requester {
             name: Name::Client(self.key),
@@ -244,9 +221,6 @@ impl ConnectionGuard {
     }
 
     /// Counts one new certificate against the number that the client may cause per minute.
-    ///
-    /// # Errors
-    /// Fails if the client has reached that limit.
     pub(super) fn take_leaf(&self, limits: &ClientLimits, now: Instant) -> Result<(), Limit> {
         let mut leaves = self.client.leaves.lock();
         let leaves = leaves.get_or_insert_with(|| Allowance::full(limits.client_leaves, now));
@@ -256,17 +230,14 @@ impl ConnectionGuard {
         }
     }
 
-    /// Returns the address that identifies the client.
     pub(super) fn key(&self) -> IpAddr {
         self.key
     }
 
-    /// Counts that this client exceeded a limit.
     pub(super) fn count_exceeded(&self, limit: Limit, client: SocketAddr) {
         self.clients.count_exceeded(limit, client);
     }
 
-    /// Returns a client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
     pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
         self.clients.for_log(client)
     }
@@ -277,8 +248,7 @@ impl Drop for ConnectionGuard {
         let mut table = self.clients.table.lock();
         table.connections = table.connections.saturating_sub(1);
         let left = self.client.connections.fetch_sub(1, Ordering::Relaxed);
-        // A client that has used some of its allowance of certificates stays in the table. Otherwise, the client could
-        // get a full allowance by reconnecting.
+        // Keep a client that has used some of its allowance, so that it gets no new one by reconnecting.
         if left == 1 && self.client.leaves.lock().is_none() {
             table.clients.remove(&self.key);
         }
@@ -293,7 +263,6 @@ impl Drop for RequestGuard {
     }
 }
 
-/// Returns how many files this process may open.
 pub(super) fn open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit
@@ -302,20 +271,18 @@ pub(super) fn open_files() -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// Returns how many idle connections to origins to keep in a process that may open `files` files. The number applies to
-/// HTTP/1.1 and HTTP/2 separately.
+/// Returns how many idle connections to origins to keep, separately for HTTP/1.1 and HTTP/2, if the process may open
+/// `files` files.
 pub(super) fn kept_connections(files: usize) -> usize {
     (files / 32).clamp(16, 1024)
 }
 
-/// Returns how many files the process must be allowed to open so that clients can have `connections` connections at the
-/// same time.
+/// Returns how many files the process must be allowed to open for this number of simultaneous client connections.
 fn files_for(connections: usize) -> usize {
     let without_kept = connections.saturating_mul(2).saturating_add(OTHER_FILES);
     let mut files = without_kept;
-    // If the process may open more files, robotgate keeps more idle connections, and these need more files. So repeat
-    // the computation until the number of files stays the same. This ends, because the number of idle connections has a
-    // maximum.
+    // With more files, robotgate also keeps more idle connections, which need files. The loop ends, because the number
+    // of idle connections has a maximum.
     loop {
         let needed = without_kept.saturating_add(2 * kept_connections(files));
         if needed == files {
@@ -336,15 +303,13 @@ fn key_of(address: IpAddr) -> IpAddr {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// While the table has fewer clients than this, robotgate does not search it for clients that it can forget.
+/// Size of the table below which it is not searched for clients to forget.
 const MANY: usize = 1024;
-/// Number of files that the process opens for other purposes than client connections: logs, the file of robots.txt
-/// copies, name servers and fetches.
+/// Number of files for other purposes than client connections: logs, robots.txt copies, name servers and fetches.
 const OTHER_FILES: usize = 64;
-/// One client may use 1/`SHARES`, which is a quarter, of the connections for which the process may open files.
+/// One client may use 1/`SHARES` of the connections for which the process may open files.
 const SHARES: usize = 4;
-/// Maximum number of refused connections to which robotgate responds at the same time. It refuses a connection if the
-/// client, or all clients together, have reached their limit of connections.
+/// Maximum number of refused connections to which robotgate responds at the same time.
 const TURNED_AWAY: usize = 256;
 
 #[cfg(test)]

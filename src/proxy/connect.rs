@@ -26,9 +26,7 @@ use crate::{
 };
 use http::{Method, header};
 
-/// Serves the CONNECT in `head`, and all requests that come through it.
 pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Context) {
-    // The caller has checked that `head` is a CONNECT.
     let Some(connect) = head.connect.take() else {
         return;
     };
@@ -45,7 +43,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         .https
         .tunnel_exception(&origin.host.to_string(), SystemTime::now())
         .map(|exception| exception.reason.clone());
-    // `leaves` issues the certificates for intercepted hosts. It is `None` unless `https.mode` is `intercept`.
+    // `leaves` is `None` unless `https.mode` is `intercept`.
     match (&exception, &generation.leaves) {
         (None, Some(leaves)) => match vouch(&generation, &connect, &origin, context).await {
             Ok((credential_record, refused)) => {
@@ -56,7 +54,6 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         },
         _ => {
             let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
-            // An open tunnel counts as one request of the client.
             let limits = &generation.config.proxy.limits;
             let _request_guard = match context.connection.guard.begin_request(limits) {
                 Ok(request_guard) => request_guard,
@@ -81,14 +78,12 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
     }
 }
 
-/// Returns the credential of the CONNECT. robotgate uses it to identify the bot for all requests in the intercepted
-/// tunnel. Refuses a CONNECT that lacks a required credential, because the requests in the tunnel cannot present one.
-/// robotgate decides everything else for each request in the tunnel.
+/// Returns the credential of a CONNECT to intercept, which identifies the bot in the tunnel. Refuses a CONNECT that
+/// lacks a required credential, because the requests in the tunnel cannot present one.
 ///
-/// A CONNECT to a destination that bots must not reach is logged as refused, but robotgate intercepts it nevertheless.
-/// Only in this case, the exchange of the CONNECT is returned too. robotgate never connects to such a destination. It
-/// intercepts the CONNECT so that clients show why they are refused: most do not show the text of a refused CONNECT,
-/// but all show refusals in the tunnel.
+/// A CONNECT to a prohibited destination is logged as refused, and its exchange is returned. It is intercepted
+/// nevertheless, without connecting to the destination: most clients show only refusals in the tunnel, not the text of
+/// a refused CONNECT.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,
@@ -109,20 +104,18 @@ async fn vouch(
     let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
     let answer = settle(&mut exchange, connect, decision, context).await;
     match answer {
-        // `exchange.failed` is `Some` if the decision could not be written to the audit log. Such a CONNECT is not
-        // intercepted.
+        // `exchange.failed` is set if the audit log could not be written. Such a CONNECT is not intercepted.
         Err(_) if reason == Reason::Egress && exchange.failed.is_none() => {
             Ok((proof.credential_record(), Some(exchange)))
         }
         Err(answer) => Err((answer, exchange)),
-        // Unreachable: `before_interception` decides only to refuse, and `settle` returns an error for a refusal.
+        // Unreachable: `before_interception` only refuses, and `settle` returns an error for a refusal.
         Ok(()) => Err((exchange.problem(&Problem::Request, &connect.headers), exchange)),
     }
 }
 
-/// Decides a CONNECT that robotgate does not intercept, waits until the site's pace allows it, and logs the decision.
-/// Returns `Ok` if a tunnel may be opened. The error is the response that refuses the tunnel, or `None` if the client
-/// has left.
+/// Decides a CONNECT that is not intercepted, waits for the site's pace, and logs the decision. The error is the
+/// response that refuses the tunnel, or `None` if the client has left.
 async fn admit(
     stream: &mut ClientStream,
     exchange: &mut Exchange,
@@ -151,7 +144,6 @@ async fn admit(
             return Err(Some(exchange.no_decision(error, &context.connection, &connect.headers)));
         }
         Err(Unpaced::Gone(decision)) => {
-            // The client has left. So this only writes the decision to the log, and drops the response.
             let _ = settle(exchange, connect, *decision, context).await;
             return Err(None);
         }
@@ -159,8 +151,8 @@ async fn admit(
     settle(exchange, connect, decision, context).await.map_err(Some)
 }
 
-/// Waits until the client closes the connection, and keeps the bytes that the client sends in the meantime. If the
-/// client sends `MAX_EARLY` bytes or more, stops reading and never returns.
+/// Waits until the client closes the connection, and keeps the bytes that it sends. After `MAX_EARLY` bytes, stops
+/// reading and never returns.
 async fn gone(stream: &mut ClientStream) {
     while stream.early().len() < MAX_EARLY {
         if !matches!(stream.read_early().await, Ok(1..)) {
@@ -170,8 +162,7 @@ async fn gone(stream: &mut ClientStream) {
     std::future::pending().await
 }
 
-/// Logs the decision on a CONNECT. Returns `Ok` if robotgate is to accept the CONNECT. The error is the response that
-/// refuses it.
+/// Logs the decision on a CONNECT. The error is the response that refuses it.
 async fn settle(
     exchange: &mut Exchange,
     connect: &ConnectHead,
@@ -195,6 +186,5 @@ async fn settle(
     }
 }
 
-/// While a CONNECT waits for the site's pace, robotgate reads about this many bytes from the client, and reads the rest
-/// later.
+/// About how many bytes robotgate reads from a client whose CONNECT waits for the site's pace.
 const MAX_EARLY: usize = 16 * 1024;

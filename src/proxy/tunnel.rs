@@ -1,5 +1,5 @@
-//! A blind tunnel: connects to an address that the egress guard has checked, and passes bytes both ways. Other code has
-//! already decided that the tunnel may be opened, and has logged this decision.
+//! A blind tunnel: connects to an address that the egress guard has checked, and passes bytes both ways. Other code
+//! decides whether to open a tunnel, and logs that.
 
 mod hello;
 mod pass;
@@ -32,7 +32,6 @@ use crate::{
     upstream::{self, Fault},
 };
 
-/// Opens a tunnel to the origin of `exchange`, and serves it until it ends.
 pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, request: &HeaderMap, context: &Context) {
     let started = Instant::now();
     let (guard, client) = (&context.connection.guard, context.connection.client);
@@ -76,14 +75,9 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     exchange.complete().await;
 }
 
-/// Passes bytes both ways. If the client begins with TLS, first checks that the TLS handshake requests the host of the
-/// CONNECT. On port 443, the client has to begin with TLS.
-///
-/// Some servers ask for a second ClientHello and take the host from that one, so it is checked too.
-///
-/// # Errors
-/// Fails if the client's first bytes are not allowed in this tunnel ([`FirstBytes::means`]). The error says what they
-/// are.
+/// Passes bytes both ways, after checking that a TLS handshake requests the host of the CONNECT. Some servers ask for a
+/// second ClientHello and take the host from it, so it is checked too. Fails with the first bytes that the client may
+/// not send ([`FirstBytes::means`]).
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,
@@ -97,7 +91,7 @@ async fn pass_checked(
             return Ok(TunnelEnd::Idle);
         },
         // A TLS server never sends first. If this one does, it speaks another protocol, and the client may be waiting
-        // for these bytes. So do not wait for the client.
+        // for it.
         sent = origin.peek(&mut byte) => sent_first = matches!(sent, Ok(1..)),
     }
     let hello_length = opening.hello_length();
@@ -125,13 +119,11 @@ async fn pass_checked(
     Ok(pass(stream, origin, bounds, &exchange.passed).await)
 }
 
-/// Reads from the client until `opening` needs no more bytes, or until the client sends no more.
 async fn read(stream: &mut ClientStream, opening: &mut Opening) {
     while opening.wants_more(stream.early()) && matches!(stream.read_early().await, Ok(1..)) {}
 }
 
-/// Checks that the client may send `first_bytes` through the tunnel ([`FirstBytes::means`]), or has sent no bytes at
-/// all. Otherwise, returns `first_bytes` as the error.
+/// Checks that the client may send `first_bytes` ([`FirstBytes::means`]), or has sent no bytes at all.
 fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) -> Result<(), FirstBytes> {
     let is_expected = match &first_bytes {
         FirstBytes::Nothing => stream.early().is_empty(),
@@ -142,8 +134,8 @@ fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) ->
     if is_expected { Ok(()) } else { Err(first_bytes) }
 }
 
-/// Passes the ClientHello to the server, but not what the client sent after it. Then passes the server's first message
-/// to the client, and returns whether that message asks for a second ClientHello.
+/// Passes the ClientHello, without what follows it, and then the server's first message. Returns whether that message
+/// asks for a second ClientHello.
 async fn pass_first_hello(
     length: usize,
     stream: &mut ClientStream,
@@ -178,8 +170,7 @@ async fn pass_first_hello(
     }
 }
 
-/// Connects to the origin. Tries its addresses, which the egress guard has checked, one after the other until one
-/// accepts the connection.
+/// Connects to the first of the origin's checked addresses that accepts.
 async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let generation = exchange.generation.clone();
     let Some(target) = exchange.decision().map(Decision::target) else {
@@ -207,7 +198,7 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
 async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
     match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
-            // Without `TCP_NODELAY`, small writes can be delayed. If it cannot be set, the tunnel still works.
+            // Without `TCP_NODELAY`, the tunnel works too, but may delay small writes.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
@@ -217,5 +208,5 @@ async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fau
     }
 }
 
-/// Initial size of the buffer for the server's answer to a ClientHello, in bytes. A ServerHello fits into it.
+/// Initial size of the buffer for the first answer of a server, in bytes. A ServerHello fits into it.
 const FIRST_ANSWER: usize = 256;

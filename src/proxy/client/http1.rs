@@ -25,7 +25,6 @@ pub(in crate::proxy) struct Http1 {
     session: HttpSession,
     wire: Wire,
     names_user: bool,
-    /// Whether a response was begun but cannot be completed.
     is_cut: bool,
     bytes_in: u64,
     bytes_out: u64,
@@ -65,8 +64,7 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // robotgate forwards an upgrade only to WebSocket. It treats a request to upgrade to another protocol as a
-        // request without the upgrade.
+        // Only an upgrade to WebSocket is forwarded. For others, the request is forwarded without the upgrade.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }
@@ -132,7 +130,7 @@ impl Http1 {
 
     pub(super) async fn cut(&mut self, within: Duration) {
         self.is_cut = true;
-        // Ignore a timeout: it means that the client no longer reads, so the unsent bytes are dropped.
+        // After a timeout, the unsent bytes are dropped.
         let _ = tokio::time::timeout(within, self.wire.sent()).await;
     }
 
@@ -150,7 +148,7 @@ impl Http1 {
                 }
             }
         };
-        // A timeout is no error here: the connection closes afterwards, even if the client is still sending.
+        // A timeout is no error here: the connection closes afterwards.
         let _ = tokio::time::timeout(LINGER, rest).await;
     }
 
@@ -162,8 +160,7 @@ impl Http1 {
             ..
         } = self;
         if is_cut || !session.will_keepalive() || !session.is_body_done() {
-            // If the response was cut off, do not close TLS properly. After a proper end of TLS, the client could take
-            // the response for a complete one.
+            // A proper end of TLS would make a response that was cut off look complete.
             if !is_cut {
                 at_once(wire.shutdown());
             }
@@ -177,8 +174,7 @@ impl Http1 {
 
     pub(super) fn into_websocket(self) -> Wire {
         let Self { mut session, wire, .. } = self;
-        // The session may have read bytes of the WebSocket together with the head. This read returns them without
-        // waiting.
+        // The session may have read bytes of the WebSocket together with the head.
         if let Some(Ok(Some(early))) = at_once(session.read_body_bytes()) {
             wire.unread(BytesMut::from(early));
         }
@@ -186,8 +182,8 @@ impl Http1 {
     }
 }
 
-/// Converts the result of a write to the session. `done` is `None` if the write would have to wait. That does not
-/// happen, because the session writes to a [`Wire`], which takes all bytes immediately.
+/// Converts the result of a write to the session. `done` is never `None`, because a [`Wire`] takes all bytes
+/// immediately.
 fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), ClientFault> {
     match done {
         Some(Ok(_)) => Ok(()),
@@ -206,5 +202,5 @@ impl ClientFault {
     }
 }
 
-/// While this number of bytes or more wait to be sent to the client, robotgate does not pass on more of the response.
+/// Number of unsent bytes at which robotgate stops passing on the response.
 const MAX_UNSENT: usize = 16 * 1024;

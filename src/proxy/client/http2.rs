@@ -17,11 +17,9 @@ use crate::wire::at_once;
 pub(in crate::proxy) struct Http2 {
     session: HttpSession,
     body: Option<SendStream<Bytes>>,
-    /// Content that HTTP/2's flow control does not allow robotgate to send yet.
+    /// Content that flow control does not allow robotgate to send yet.
     unsent: Bytes,
-    /// Whether the response ends after `unsent`.
     ends: bool,
-    /// Whether the end of the response has been sent.
     ended: bool,
     bytes_in: u64,
     bytes_out: u64,
@@ -78,7 +76,6 @@ impl Http2 {
         matches!(at_once(reset), Some(Err(_)))
     }
 
-    /// Ready when the stream was reset, or its connection broke.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reason, ClientFault>> {
         match &mut self.body {
             Some(body) => body.poll_reset(cx).map_err(|_| ClientFault::Gone),

@@ -1,4 +1,4 @@
-//! The responses to a CONNECT: one that opens a tunnel, or one that says why there is none.
+//! The responses to a CONNECT.
 
 use tokio::io::AsyncWriteExt as _;
 
@@ -9,8 +9,8 @@ use crate::proxy::{
     respond::OwnResponse,
 };
 
-/// Responds to a CONNECT without opening a tunnel. Closes the connection, because the bytes that the client sent after
-/// the CONNECT were meant for the tunnel.
+/// Responds to a CONNECT without opening a tunnel, and closes the connection, because what the client has sent after
+/// the CONNECT was meant for the tunnel.
 pub(in crate::proxy) async fn answer_and_close(
     mut stream: ClientStream,
     answer: &OwnResponse,
@@ -23,11 +23,9 @@ pub(in crate::proxy) async fn answer_and_close(
     exchange.status = sent.await.is_ok().then(|| answer.head.status.as_u16());
     exchange.passed.set((0, answer.body.len() as u64));
     exchange.complete().await;
-    // An error means that the client has already closed the connection.
     let _ = stream.shutdown().await;
     linger(&mut stream, LINGER).await;
 }
 
-/// The response that opens a tunnel. It has a status line and an empty line, but no header fields, because some clients
-/// do not read the header fields of this response (RFC 9110 §9.3.6).
+/// The response that opens a tunnel. It has no header fields, because some clients do not read them (RFC 9110 §9.3.6).
 pub(in crate::proxy) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";

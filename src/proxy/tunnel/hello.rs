@@ -1,6 +1,5 @@
-//! Reads the first bytes that a client sends through a tunnel. Finds out whether they are TLS and, if so, which host
-//! the handshake requests (RFC 8446 §4.1.2, RFC 6066 §3), and whether the server asks for a second ClientHello. This
-//! module does no I/O, and neither takes nor changes the bytes.
+//! Finds out from the first bytes of a client in a tunnel whether they are TLS, and which host the handshake requests
+//! (RFC 8446 §4.1.2, RFC 6066 §3). Does no I/O, and neither takes nor changes the bytes.
 
 use std::{fmt, net::IpAddr};
 
@@ -11,34 +10,29 @@ use crate::{
     proxy::handshake::TLS_HANDSHAKE,
 };
 
-/// Parses a client's first bytes in a tunnel as they arrive, or its first bytes after the server asked for a second
-/// ClientHello (HelloRetryRequest).
+/// Parses a client's first bytes in a tunnel as they arrive, or its first bytes after a HelloRetryRequest.
 #[derive(Default)]
 pub(super) struct Opening {
     acceptor: Acceptor,
     follows_retry: bool,
-    /// Number of bytes that the client sent before its second ClientHello, and that a server skips.
+    /// Number of bytes before the second ClientHello, which servers skip.
     skipped: usize,
-    /// How many of the client's bytes `acceptor` has got, not counting the skipped ones.
+    /// How many of the client's bytes `acceptor` has got, without the skipped ones.
     given: usize,
-    /// Number of bytes of the ClientHello, including the heads of its TLS records. 0 if there is no ClientHello.
+    /// Length of the ClientHello with the heads of its TLS records. 0 if there is no ClientHello.
     hello_length: usize,
     first_bytes: FirstBytes,
 }
 
-/// What a client's first bytes in a tunnel are. If robotgate closes the tunnel because of these bytes, `Display` writes
-/// the reason for the log.
+/// What a client's first bytes in a tunnel are. `Display` writes why robotgate closes the tunnel, for the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum FirstBytes {
     /// No bytes, or too few to tell.
     #[default]
     Nothing,
-    /// A protocol other than TLS.
     OtherProtocol,
-    /// TLS without a server name.
     NoName,
-    /// TLS with this server name, as sent. It may be an IP address: RFC 6066 §3 forbids that, but some clients send
-    /// one.
+    /// TLS with this server name, as sent. Some clients send an IP address, although RFC 6066 §3 forbids it.
     Name(String),
     /// Bytes that begin like TLS, but cannot be parsed. Another TLS library might find a server name in them.
     Unreadable,
@@ -47,8 +41,8 @@ pub(super) enum FirstBytes {
 // === impl Opening ===
 
 impl Opening {
-    /// Creates a parser for the bytes that the client sends after a HelloRetryRequest. By this message, a server asks
-    /// for a second ClientHello.
+    /// Creates a parser for what the client sends after a HelloRetryRequest, by which a server asks for a second
+    /// ClientHello.
     pub(super) fn after_retry() -> Self {
         Self {
             follows_retry: true,
@@ -56,7 +50,7 @@ impl Opening {
         }
     }
 
-    /// Parses `bytes`, which are all bytes that the client has sent so far. Returns whether more bytes are needed.
+    /// Parses `bytes`, all that the client has sent so far. Returns whether more bytes are needed.
     pub(super) fn wants_more(&mut self, bytes: &[u8]) -> bool {
         // After a HelloRetryRequest, a server skips records of these two types (RFC 8446 §4.2.10, §5).
         while self.follows_retry
@@ -87,16 +81,14 @@ impl Opening {
             }
             match self.acceptor.accept() {
                 Ok(None) => {}
-                // rustls has accepted the ClientHello. Take the server name from the bytes, because rustls returns none
-                // if it is an address.
+                // Take the server name from the bytes, because rustls returns none if it is an address.
                 Ok(Some(_)) => {
                     self.first_bytes = match first_message(bytes) {
                         Some((hello, length)) if total_length(&hello) == Some(hello.len()) => {
                             self.hello_length = length;
                             server_name(&hello).map_or(FirstBytes::NoName, FirstBytes::Name)
                         }
-                        // The TLS record of the ClientHello contains another message after it, which could be a second
-                        // ClientHello.
+                        // The record contains another message, which could be a second ClientHello.
                         _ => FirstBytes::Unreadable,
                     }
                 }
@@ -106,8 +98,6 @@ impl Opening {
         false
     }
 
-    /// Returns the number of bytes of the ClientHello, including the heads of its TLS records. Returns 0 if there is no
-    /// ClientHello.
     pub(super) fn hello_length(&self) -> usize {
         self.hello_length
     }
@@ -122,9 +112,9 @@ impl Opening {
 impl FirstBytes {
     /// Returns whether a client may send these bytes through a tunnel to `origin`.
     ///
-    /// A TLS handshake must name the origin's host. If it has no server name, the server chooses one of the sites at
-    /// its address, so this is allowed only for an origin that is an IP address. Other protocols than TLS are not
-    /// allowed on the port of https, because they could be plain HTTP, whose requests can name any host.
+    /// A TLS handshake must name the origin's host. Without a name, the server would choose the site, so this is
+    /// allowed only if the origin is an IP address. On the port of https, other protocols are not allowed, because
+    /// plain HTTP could name any host.
     pub(super) fn means(&self, origin: &Origin) -> bool {
         match (self, &origin.host) {
             (Self::OtherProtocol, _) => origin.port != Scheme::Https.default_port(),
@@ -157,8 +147,8 @@ impl fmt::Display for FirstBytes {
     }
 }
 
-/// Returns whether `answer`, the bytes that the server has sent so far, asks for a second ClientHello (a
-/// HelloRetryRequest, RFC 8446 §4.1.3). Returns `None` if more bytes are needed.
+/// Returns whether the server's first bytes are a HelloRetryRequest (RFC 8446 §4.1.3), or `None` if more bytes are
+/// needed.
 pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     let Some((message, _)) = first_message(answer) else {
         return Some(false);
@@ -172,11 +162,10 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the first handshake message in `records`, as far as it has arrived, and the length of its records. The
-/// message may be split over several records. If its last record contains further bytes, these are returned too.
+/// Returns the first handshake message in `records`, as far as it has arrived, and the length of its records. Bytes
+/// that follow it in its last record are returned too.
 ///
-/// Alerts are skipped, because a server may send a warning first. Returns `None` if there is a record of any other
-/// type.
+/// Skips alerts, because a server may send a warning first. Returns `None` if there is a record of another type.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (mut message, mut at) = (Vec::new(), 0);
     while total_length(&message).is_none_or(|length| message.len() < length)
@@ -193,13 +182,11 @@ fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((message, at))
 }
 
-/// Returns the length of a handshake message, including the four bytes for its type and length (RFC 8446 §4).
 fn total_length(mut message: &[u8]) -> Option<usize> {
     let head = message.split_off(..4)?;
     Some(4 + number(&head[1..]))
 }
 
-/// Returns the server name of a complete and well-formed ClientHello.
 fn server_name(message: &[u8]) -> Option<String> {
     let mut message = message.get(1..)?;
     let mut hello = vector(&mut message, 3)?;
@@ -219,7 +206,7 @@ fn server_name(message: &[u8]) -> Option<String> {
     }
 }
 
-/// Takes a vector of TLS from the front of `bytes`. Its first `width` bytes are its length (RFC 8446 §3.4).
+/// Takes a TLS vector from the front of `bytes`. Its length is in the first `width` bytes (RFC 8446 §3.4).
 fn vector<'b>(bytes: &mut &'b [u8], width: usize) -> Option<&'b [u8]> {
     let length = bytes.split_off(..width)?;
     bytes.split_off(..number(length))
@@ -229,11 +216,10 @@ fn number(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
-/// Maximum number of bytes that a server may send as its answer to a ClientHello, or a client before its second
-/// ClientHello. rustls limits a ClientHello to the same size.
+/// Maximum length of a server's answer to a ClientHello, or of what precedes a second ClientHello, in bytes. rustls
+/// limits a ClientHello to the same size.
 pub(super) const LONGEST: usize = 0xffff;
 
-/// Length of the head of a TLS record: its type, version and length (RFC 8446 §5.1).
 const RECORD_HEAD: usize = 5;
 
 /// Types of TLS records (RFC 8446 §5.1).
@@ -241,7 +227,6 @@ const CHANGE_CIPHER_SPEC: u8 = 0x14;
 const ALERT: u8 = 0x15;
 const APPLICATION_DATA: u8 = 0x17;
 
-/// The message type of a ServerHello (RFC 8446 §4).
 const SERVER_HELLO: u8 = 2;
 
 /// A ServerHello with these bytes in its random field is a HelloRetryRequest. They are the SHA-256 of the text
@@ -249,7 +234,6 @@ const SERVER_HELLO: u8 = 2;
 const RETRY: &[u8] = b"\xCF\x21\xAD\x74\xE5\x9A\x61\x11\xBE\x1D\x8C\x02\x1E\x65\xB8\x91\
                        \xC2\xA2\x11\x16\x7A\xBB\x8C\x5E\x07\x9E\x09\xE2\xC8\xA8\x33\x9C";
 
-/// The TLS extension with the server name (RFC 6066 §3).
 const SERVER_NAME: &[u8] = &[0, 0];
 
 #[cfg(test)]
@@ -260,7 +244,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns the ClientHello of a client that requests `name`.
     fn hello(name: &'static str) -> Vec<u8> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -276,7 +259,6 @@ mod tests {
         bytes
     }
 
-    /// Splits the ClientHello into records of a few bytes each, as RFC 8446 §5.1 allows.
     fn in_pieces(hello: &[u8]) -> Vec<u8> {
         let (head, message) = hello.split_at(5);
         let record = |piece: &[u8]| [&head[..3], &(piece.len() as u16).to_be_bytes(), piece].concat();
@@ -285,7 +267,6 @@ mod tests {
 
     fn first_bytes(bytes: &[u8]) -> FirstBytes {
         let mut opening = Opening::default();
-        // Parse the bytes one by one, because the network may deliver them so.
         for end in 0..=bytes.len() {
             if !opening.wants_more(&bytes[..end]) {
                 break;
@@ -310,7 +291,6 @@ mod tests {
         assert_eq!(first_bytes(&and_more), FirstBytes::Name("A.Example".to_owned()));
     }
 
-    /// Returns the ClientHello of a client that sends an IP address where only names are allowed.
     fn hello_with_address(address: &str) -> Vec<u8> {
         let name = format!("{}.example", "a".repeat(address.len() - ".example".len()));
         let bytes = hello(Box::leak(name.clone().into_boxed_str()));

@@ -1,5 +1,4 @@
-//! Passes bytes both ways between two streams and counts them. Stops when both directions have ended, one side has
-//! failed, no byte has passed for a while, or the tunnel has reached its maximum duration.
+//! Passes bytes both ways between two streams and counts them.
 
 use std::{
     future::poll_fn,
@@ -11,17 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use crate::wire::poll_some;
 
-/// How many bytes have passed, from the client (`up`) and to it (`down`).
+/// How many bytes have passed from the client (`up`) and to it (`down`).
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Count {
     up: AtomicU64,
     down: AtomicU64,
 }
 
-/// How a tunnel ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum TunnelEnd {
-    /// The client and the origin have both closed their side.
     Both,
     ClientBroke,
     OriginBroke,
@@ -29,12 +26,9 @@ pub(in crate::proxy) enum TunnelEnd {
     LifetimeOver,
 }
 
-/// Time limits of a tunnel.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::proxy) struct Bounds {
-    /// Maximum time in which no byte passes.
     pub(in crate::proxy) idle: Duration,
-    /// Maximum time for which the tunnel is open.
     pub(in crate::proxy) life: Duration,
 }
 
@@ -69,8 +63,7 @@ pub(in crate::proxy) async fn pass(
     }
 }
 
-/// Copies bytes until `from` ends, and then ends `to`. Fails with `reading` if `from` fails, and with `writing` if `to`
-/// fails.
+/// Copies bytes until `from` ends, and then ends `to`. Fails with `reading` or `writing`, after the side that failed.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -91,7 +84,7 @@ async fn copy(
     }
 }
 
-/// Returns after no byte has passed for at least `idle`, and for less than twice that time.
+/// Returns after no byte has passed for at least `idle`, and less than twice that time.
 async fn silence(count: &Count, idle: Duration) {
     let mut before = count.both();
     loop {
@@ -107,13 +100,11 @@ async fn silence(count: &Count, idle: Duration) {
 // === impl Count ===
 
 impl Count {
-    /// Sets how many bytes have come from the client, and how many have been sent to it.
     pub(in crate::proxy) fn set(&self, (up, down): (u64, u64)) {
         self.up.store(up, Ordering::Relaxed);
         self.down.store(down, Ordering::Relaxed);
     }
 
-    /// Returns how many bytes have come from the client, and how many have been sent to it.
     pub(in crate::proxy) fn both(&self) -> (u64, u64) {
         (self.up.load(Ordering::Relaxed), self.down.load(Ordering::Relaxed))
     }
