@@ -1,5 +1,5 @@
-//! One request and its response, from the head to the last byte. An [`Exchange`] holds the decision, the texts about it
-//! for the log and the headers, and how long each step took.
+//! One request and its response: the decision, the texts about it for the log and the headers, and how long each step
+//! took.
 
 mod ending;
 
@@ -38,71 +38,55 @@ use crate::{
 };
 
 thread_local! {
-    /// Creates the ids of requests. Each thread has its own counter, so the ids of a thread are in order, and no thread
-    /// waits for another.
+    /// Creates the ids of requests. Each thread has its own counter, so that no thread waits for another.
     static IDS: ContextV7 = const { ContextV7::new() };
 }
 
-/// A request and its outcome.
 pub(super) struct Exchange {
     pub(super) generation: Arc<Generation>,
     pub(super) method: Method,
-    /// The id that appears in each log record and response header about this request: a UUIDv7 (RFC 9562 §5.7).
+    /// The id of the request in the log and in response headers: a UUIDv7 (RFC 9562 §5.7).
     id: [u8; 36],
     started: Instant,
     /// Set once the audit log has accepted the decision.
     decided: Option<Decided>,
-    /// Counts the decisions on requests to the site, and the site's responses. `None` if the decision did not need the
-    /// site's robots.txt.
+    /// The counters of the site. `None` if the decision did not need the site's robots.txt.
     pub(super) tally: Option<Arc<Tally>>,
     pub(super) timings: Timings,
-    /// The address of the origin that the request is forwarded to.
     pub(super) upstream: Option<std::net::SocketAddr>,
-    /// Why the exchange failed, for the log. `None` if it has not failed.
     pub(super) failed: Option<Failure>,
-    /// The status of the response to the client.
     pub(super) status: Option<u16>,
-    /// Whether the site responded with a 5xx. The client may have got another response.
+    /// Whether the site responded with a 5xx. The client may have got another status.
     site_has_error: bool,
-    /// Number of bytes of content received from the client and sent to it.
+    /// Bytes of content received from the client and sent to it.
     pub(super) passed: Count,
-    /// Whether the request is for robotgate's internal site.
     pub(super) is_internal_site: bool,
     /// Whether the client gets robotgate's copy of the robots.txt.
     from_copy: bool,
-    /// Whether the end of the exchange has been logged.
     completed: bool,
-    /// Counts a tunnel or a WebSocket as open until this guard is dropped.
     tunnel: Option<GaugeGuard>,
-    /// The permission to send the request, so that the site gets requests no faster than its pace allows. The exchange
-    /// keeps it until the request ends.
+    /// The permission to send the request, which the exchange keeps until the request ends.
     pub(super) turn: Option<Turn>,
-    /// How long the request waited until the site's pace allowed it.
     pace_wait: Duration,
-    /// What the origin's response says about using its content for the bot's purposes.
     said: Vec<UseStatement>,
 }
 
-/// A decision. `field` is the value of `Robots-Decision`, if robotgate has to add this header field to the origin's
-/// response.
+/// A decision. `field` is the value of `Robots-Decision` that has yet to be added to the origin's response.
 struct Decided {
     decision: Decision,
     field: Option<String>,
-    /// Whether the decision has been counted.
     counted: bool,
 }
 
 /// An origin's response that the bot must not get.
 #[derive(Debug)]
 pub(super) struct Withdrawal {
-    /// The decision to refuse. It replaces the logged decision, which was to forward the request.
     decision: Decision,
-    /// The statement in the response that forbids the bot's use of the content.
     statement: UseStatement,
     status: StatusCode,
 }
 
-/// How long steps took: `connect` from the beginning of forwarding, `first_byte` from the beginning of the exchange.
+/// `connect` counts from the beginning of forwarding, `first_byte` from the beginning of the exchange.
 #[derive(Debug, Default)]
 pub(super) struct Timings {
     pub(super) connect: Option<Duration>,
@@ -114,8 +98,8 @@ pub(super) struct Request<'a> {
     pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) client: std::net::SocketAddr,
-    /// Whether the request came through an intercepted CONNECT. If so, robotgate cannot ask for a credential: clients
-    /// send credentials for the proxy only with the CONNECT.
+    /// Whether the request came through an intercepted CONNECT. It then cannot be asked for a credential: clients send
+    /// credentials for the proxy only with the CONNECT.
     pub(super) inside: bool,
 }
 
@@ -149,11 +133,8 @@ impl Exchange {
         }
     }
 
-    /// Logs the decision. Send nothing for the request before this returns. Returns the refusal, or `None` if the
-    /// request is forwarded.
-    ///
-    /// # Errors
-    /// Fails if the decision cannot be written to the log. The request must not be forwarded then.
+    /// Logs the decision, and returns the refusal if the request is not forwarded. Send nothing for the request before
+    /// this returns. If this fails, the request must not be forwarded.
     pub(super) async fn decide(
         &mut self,
         request: &Request<'_>,
@@ -170,8 +151,7 @@ impl Exchange {
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
-        // If the audit log did not accept the line, record in the metrics how long that took. Without this, the metrics
-        // would lack the longest waits.
+        // Also measure failed writes, because they are the longest waits.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
         let took = took.saturating_sub(waited.unwrap_or_default() + self.pace_wait);
@@ -192,32 +172,29 @@ impl Exchange {
                 (Some(refusal), None)
             }
         };
-        // Set `decided` only after the log has accepted the decision, because the end of the exchange is logged only if
-        // `decided` is set. So the log has a completion for exactly those exchanges whose decision it has.
+        // The end of an exchange is logged only if `decided` is set. So set it only after the log has accepted the
+        // decision.
         self.decided = Some(Decided::new(decision, field, meter, self.tally.as_deref()));
         let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
         result.map(|()| refusal)
     }
 
-    /// Returns the decision if the audit log has accepted it.
     pub(super) fn decision(&self) -> Option<&Decision> {
         self.decided.as_ref().map(|decided| &decided.decision)
     }
 
-    /// Returns whether the request is forwarded to the origin.
     pub(super) fn forwards(&self) -> bool {
         self.decision().is_some_and(|decision| decision.forwarded)
     }
 
-    /// Takes the value of the header field `Robots-Decision`, if robotgate has to add this field to the origin's
-    /// response.
+    /// Takes the value of `Robots-Decision`, if it has yet to be added to the origin's response.
     pub(super) fn take_decision_field(&mut self) -> Option<String> {
         self.decided.as_mut()?.field.take()
     }
 
-    /// Returns robotgate's copy of a robots.txt as the response to the bot's own request for that robots.txt. The
-    /// request is then not forwarded. Returns `None` if there is no copy that may be sent.
+    /// Returns robotgate's copy as the response to the bot's own request for the robots.txt, or `None` if there is no
+    /// copy that may be sent.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<OwnResponse> {
         let Decided { decision, field, .. } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
@@ -228,14 +205,12 @@ impl Exchange {
         Some(answer)
     }
 
-    /// Returns the response that tells the client about a problem, and notes the problem for the log.
     pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> OwnResponse {
         self.failed = Some(Failure::of(problem));
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// Returns the response to a request that robotgate could not decide. The cause is not the site, but for example
-    /// that the client caused too many fetches.
+    /// Returns the response to a request that robotgate could not decide.
     pub(super) fn no_decision(
         &mut self,
         error: NoDecision,
@@ -264,39 +239,35 @@ impl Exchange {
         self.problem(&problem, request)
     }
 
-    /// Notes a fault for the log. The response had already begun, so the client could not be told.
+    /// Notes a fault for the log. The response has already begun, so the client cannot be told.
     pub(super) fn note_fault(&mut self, fault: &Fault) {
         self.failed.get_or_insert_with(|| Failure::of(&Problem::Fault(fault)));
     }
 
-    /// Notes that the client's request or TLS handshake is ambiguous.
     pub(super) fn note_request_error(&mut self, what: String) {
         self.failed
             .get_or_insert_with(|| Failure::not_of_site(ProxyError::HttpRequestError, what));
     }
 
-    /// Returns whether the client left before the exchange had ended.
     pub(super) fn client_is_gone(&self) -> bool {
         self.failed
             .as_ref()
             .is_some_and(|failure| failure.error == ProxyError::ClientGone)
     }
 
-    /// Records how long the request waited until the site's pace allowed it.
     pub(super) fn note_pace_wait(&mut self, waited: Duration) {
         self.pace_wait = waited;
         self.generation.meter.metrics.pace_took(waited);
     }
 
-    /// Records that the request is being sent to the origin.
     pub(super) fn note_sent(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.sent();
         }
     }
 
-    /// Notes whether the response is a 5xx. If it says that the site is busy (429 or 503), slows down the pace of the
-    /// site. `Retry-After` may say for how long (RFC 9110 §10.2.3).
+    /// Notes a 5xx. If the site says that it is busy (429 or 503), slows down its pace for as long as `Retry-After`
+    /// says (RFC 9110 §10.2.3).
     pub(super) fn note_response(&mut self, response: &ResponseHeader) {
         self.site_has_error = response.status.is_server_error();
         if let Some(turn) = &self.turn
@@ -309,8 +280,8 @@ impl Exchange {
         }
     }
 
-    /// Notes what the header fields of the origin's final response say about using its content for the bot's purposes.
-    /// If the bot must not get the response, returns why.
+    /// Notes what the response's header fields say about using its content for the bot's purposes. If the bot must not
+    /// get the response, returns why.
     pub(super) fn note_usage(&mut self, response: &ResponseHeader) -> Option<Box<Withdrawal>> {
         let decided = self.decided.as_mut()?;
         self.said = decided.decision.said_by(&response.headers);
@@ -329,11 +300,8 @@ impl Exchange {
         None
     }
 
-    /// Logs that the bot does not get the origin's response, and returns the refusal that the bot gets instead. Adds
-    /// the refusal to the recent refusals that operators see.
-    ///
-    /// # Errors
-    /// Fails if the audit log cannot be written. The bot must get neither the response nor the refusal then.
+    /// Logs that the bot does not get the origin's response, and returns the refusal to send instead. If this fails,
+    /// the bot must get neither.
     pub(super) async fn withdraw(
         &mut self,
         withdrawal: Withdrawal,
@@ -352,7 +320,7 @@ impl Exchange {
         let handing_over = Instant::now();
         let enqueued = generation.audit.enqueue(&line).await;
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
-        // The log will get the line, even if the wait below fails. So the counts must agree with it from now on.
+        // The log will get the line even if the wait below fails, so count it now.
         meter.metrics.withdrawn(&statement);
         generation
             .recent
@@ -368,10 +336,9 @@ impl Exchange {
         self.started.elapsed()
     }
 
-    /// Counts the exchange as an open tunnel or WebSocket from now on.
     pub(super) fn becomes(&mut self, tunnel: Tunnel) {
         self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
-        // robotgate sees no response in the tunnel. So nothing can change the decision any more, and it is counted now.
+        // A tunnel has no response that could change the decision, so the decision is counted now.
         self.count_decision();
     }
 
@@ -384,7 +351,6 @@ impl Exchange {
 // === impl Decided ===
 
 impl Decided {
-    /// Counts the decision, unless the origin's response can still change it.
     fn new(decision: Decision, field: Option<String>, meter: &Meter, tally: Option<&Tally>) -> Self {
         let mut decided = Self {
             decision,
@@ -397,8 +363,7 @@ impl Decided {
         decided
     }
 
-    /// Counts the decision for the bot and the site, but only once. So a request whose response is withdrawn counts
-    /// only as refused.
+    /// Counts the decision, but only once: a request whose response is withdrawn counts only as refused.
     fn count(&mut self, meter: &Meter, tally: Option<&Tally>) {
         if std::mem::replace(&mut self.counted, true) {
             return;
@@ -410,7 +375,6 @@ impl Decided {
     }
 }
 
-/// Returns the line that records a decision in the audit log.
 fn line_of(decision: &Decision, texts: &DecisionTexts<'_>, request: &Request<'_>, generation: &Generation) -> Line {
     let user_agent = user_agent(request.headers);
     let facts = RequestFacts {
@@ -423,7 +387,7 @@ fn line_of(decision: &Decision, texts: &DecisionTexts<'_>, request: &Request<'_>
     decision_line(decision, texts, &facts)
 }
 
-/// Returns all User-Agent fields as one text. A request with several of them is refused, and the log has to show why.
+/// Joins all User-Agent fields. A request with several of them is refused, and the log has to show why.
 fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let mut fields = headers.get_all(header::USER_AGENT).iter();
     let text = |field: &http::HeaderValue| String::from_utf8_lossy(field.as_bytes()).into_owned();

@@ -1,6 +1,5 @@
-//! Serves one request from its head to its completion: identifies the bot, decides, writes the decision to the audit
-//! log, and sends the origin's response or a refusal. The functions are in the order of these steps. An [`Exchange`]
-//! holds the state of a request.
+//! Serves one request: identifies the bot, decides, writes the decision to the audit log, and sends the origin's
+//! response or a refusal. The functions are in the order of these steps.
 
 mod forward;
 
@@ -36,10 +35,9 @@ use crate::{
     wire::Wire,
 };
 
-/// What robotgate does if the client does not get the complete response of the origin.
 enum Stop {
     Respond(Box<OwnResponse>),
-    /// Cut off the response. Before that, the client has this long to read the part of the response that robotgate has.
+    /// Cut off the response. The client has this long to read what has arrived of it.
     Cut(Duration),
 }
 
@@ -51,7 +49,7 @@ impl From<OwnResponse> for Stop {
     }
 }
 
-/// Serves the request of `client` to its end. Returns the connection if another request may follow on it.
+/// Serves a request to its end. Returns the connection if another request may follow on it.
 pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Timer) -> Option<Wire> {
     let generation = context.live.generation();
     let mut exchange = Exchange::new(generation.clone(), Method::from(&client.head().method));
@@ -98,8 +96,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
     client.into_next()
 }
 
-/// Decides a request and logs the decision. Returns `Ok` if the request is to be forwarded. The error says how
-/// robotgate ends the exchange instead.
+/// Decides a request and logs the decision. The error says how robotgate ends a request that it does not forward.
 async fn admit(
     client: &mut Client,
     exchange: &mut Exchange,
@@ -171,7 +168,7 @@ async fn admit(
         false => decision,
         true => {
             let gone = std::future::poll_fn(|cx| client.poll_gone(cx));
-            // Boxed, so that the future stays small for requests that the site's pace does not delay.
+            // Boxed to keep the future small for requests that are not paced.
             match Box::pin(wait_for_turn(exchange, requester, decision, gone)).await {
                 Ok(decision) => decision,
                 Err(Unpaced::NoDecision(error)) => {
@@ -203,7 +200,6 @@ async fn admit(
     }
 }
 
-/// Returns what the log records of a request.
 fn for_log<'a>(head: &'a RequestHeader, connection: &ClientConnection) -> Request<'a> {
     Request {
         method: &head.method,
@@ -213,13 +209,12 @@ fn for_log<'a>(head: &'a RequestHeader, connection: &ClientConnection) -> Reques
     }
 }
 
-/// Notes for the log why an exchange failed, and returns how to end it.
 async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
     let fault;
     let problem = match broken {
         Broken::Withdrawn(withdrawal) => {
             let request = for_log(client.head(), &context.connection);
-            // Boxed, so that the future stays small for requests whose response the bot may get.
+            // Boxed to keep the future small for requests whose response the bot may get.
             match Box::pin(exchange.withdraw(*withdrawal, &request)).await {
                 Ok(refusal) => return refusal.into(),
                 Err(error) => {
@@ -232,7 +227,6 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {
             note(fault, client, exchange, context);
-            // The client has left, or has not read the response in time. So do not give it more time to read.
             return Stop::Cut(Duration::ZERO);
         }
         Broken::ClientSlow => {
@@ -254,12 +248,11 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
     }
 }
 
-/// Notes for the log why the response did not reach the client.
 fn note(fault: ClientFault, client: &mut Client, exchange: &mut Exchange, context: &Context) {
     match fault {
         ClientFault::Full => exchange.note_end(EarlyEnd::CLIENT_FULL),
         ClientFault::Gone | ClientFault::Malformed => {
-            // If the connection broke, but the client did not end it, robotgate cut it off.
+            // If the connection broke but the client did not end it, robotgate cut it off.
             match client.has_lost_connection() && !context.client_has_ended() {
                 true => exchange.note_end(EarlyEnd::ABORTED),
                 false => exchange.note_end(EarlyEnd::CLIENT_GONE),

@@ -1,9 +1,5 @@
-//! Passes the content of a request to the origin, and the response to the client, at the same time. Ends when both are
-//! complete or one side fails.
-//!
-//! Neither direction blocks the other, because one task serves both directions. It wakes when the client or the origin
-//! has sent bytes, or can accept more. Each direction waits either until one side sends bytes or until the other
-//! accepts some, and only for a limited time.
+//! Passes the content of a request to the origin, and the response to the client, until both are complete or one side
+//! fails. One task serves both directions, so that neither blocks the other.
 
 mod answer;
 
@@ -26,8 +22,7 @@ use crate::{
     upstream::{Fault, Server},
 };
 
-/// A request whose head has been sent to the origin, and everything that is needed to pass the rest of the request and
-/// the response.
+/// A request whose head has been sent to the origin.
 pub(super) struct Relay<'a> {
     pub(super) client: &'a mut Client,
     pub(super) server: &'a mut Server,
@@ -37,7 +32,6 @@ pub(super) struct Relay<'a> {
     pub(super) times: Times,
 }
 
-/// Time limits for each side to send or accept bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     content: Duration,
@@ -45,45 +39,38 @@ pub(super) struct Times {
     write: Duration,
 }
 
-/// How a successful exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relayed {
-    /// The client has the whole response. `reusable` is true if the origin also has the whole request, so that the
-    /// connection to it can be used again.
+    /// The client has the whole response. `reusable` says whether the connection to the origin can be used again.
     Complete { reusable: bool },
     /// The origin has opened the WebSocket that the client asked for.
     Websocket,
 }
 
-/// Why an exchange failed.
 #[derive(Debug)]
 pub(super) enum Broken {
     Client(ClientFault),
-    /// The client did not send the content of its request in time.
     ClientSlow,
     Server(Fault),
-    /// The response forbids the use that the bot makes of content. The client has got nothing of the response.
+    /// The response forbids the bot's use of the content. The client has got nothing of the response.
     Withdrawn(Box<Withdrawal>),
 }
 
-/// The state of the request's content, which goes up to the origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Up {
-    /// More content is expected from the client.
     Content,
-    /// All content has been passed to the connection to the origin, which has not sent all of it yet.
+    /// All content has been passed to the connection to the origin, which still has to send some of it.
     Ending,
     Sent,
-    /// The origin does not accept the rest of the request. It may still respond.
+    /// The origin does not accept the rest of the request, but may still respond.
     Refused,
 }
 
-/// The state of the response, which goes down to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Down {
     Head,
     Content,
-    /// The whole response has been passed to the connection to the client, which has not sent all of it yet.
+    /// The whole response has been passed to the connection to the client, which still has to send some of it.
     Ending(Relayed),
 }
 
@@ -93,11 +80,9 @@ struct State {
     up_since: Instant,
     down_since: Instant,
     informational: usize,
-    /// The latest value of [`Server::ftp_progress`].
     ftp_progress: u64,
-    /// Number of bytes of the response's content that are still to come, if the head says the length.
+    /// Bytes of the response's content that are still to come, if the head says the length.
     left: Option<u64>,
-    /// Whether the response has no content for the client, even if the origin sends some.
     discards: bool,
 }
 
@@ -116,11 +101,8 @@ impl Times {
 // === impl Relay ===
 
 impl Relay<'_> {
-    /// Passes the rest of the request and the whole response.
-    ///
-    /// # Errors
-    /// Fails if one side fails or is too slow, or if the response is withdrawn; see [`Broken`]. If the head of a
-    /// response was passed to the client before, `exchange.status` is set.
+    /// Passes the rest of the request and the whole response. If this fails after the client got the head of a
+    /// response, `exchange.status` is set.
     pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
@@ -135,7 +117,7 @@ impl Relay<'_> {
         };
         if self.content.is_read(self.client) {
             state.up = Up::Ending;
-            // An error is ignored here: if the connection has failed, reading the response reports it.
+            // If the connection has failed, reading the response reports it.
             let _ = self.server.finish();
         }
         poll_fn(|cx| self.poll(&mut state, cx)).await
@@ -145,8 +127,8 @@ impl Relay<'_> {
         let (mut up_moved, mut down_moved) = (false, false);
         loop {
             let up = match self.move_up(state, cx) {
-                // The client has disconnected, but it has the whole content of the response already. So this is no
-                // error, even if the origin has not ended its response yet.
+                // The client has left, but has the whole content. So this is no error, even if the origin has not ended
+                // its response.
                 Err(Broken::Client(ClientFault::Gone)) if state.left == Some(0) && self.poll_taken(cx)? => {
                     self.exchange.passed.set(self.client.bytes());
                     return Poll::Ready(Ok(Relayed::Complete { reusable: false }));
@@ -164,8 +146,7 @@ impl Relay<'_> {
                 break;
             }
         }
-        // An FTP server answers several commands before there is a response head. Each of these answers extends the
-        // deadline.
+        // An FTP server answers several commands before there is a response. Each answer extends the deadline.
         let progress = self.server.ftp_progress();
         down_moved |= std::mem::replace(&mut state.ftp_progress, progress) != progress;
         if up_moved || down_moved {
@@ -182,8 +163,7 @@ impl Relay<'_> {
             };
             ready!(self.timer.poll_until(deadline, cx));
             match state.down {
-                // The deadline for the request has passed. This is no error if the origin has begun to respond: it need
-                // not read the rest of the request.
+                // The deadline for the request has passed. An origin that has begun to respond need not read the rest.
                 Down::Content | Down::Ending(_) if matches!(state.up, Up::Content | Up::Ending) => {
                     state.up = Up::Refused;
                 }
@@ -192,7 +172,6 @@ impl Relay<'_> {
         }
     }
 
-    /// Passes some of the request to the origin, if possible. Returns whether it passed anything.
     fn move_up(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match state.up {
             Up::Content => {
@@ -243,11 +222,10 @@ impl Relay<'_> {
         }
     }
 
-    /// Passes some of the response to the client, if possible.
     fn move_down(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<Moved, Broken> {
         match state.down {
-            // While bytes wait to be sent to the client, read no further head. Otherwise, the origin could make
-            // robotgate store many informational responses for a client that does not read.
+            // While bytes wait to be sent, read no further head. Otherwise, an origin could fill the memory with
+            // informational responses for a client that does not read.
             Down::Head if !self.client.has_room() => Ok(match self.poll_taken(cx)? {
                 true => Moved::Some,
                 false => Moved::Nothing,
@@ -258,7 +236,7 @@ impl Relay<'_> {
                     Ok(Moved::Some)
                 }
                 Poll::Ready(Err(fault)) => Err(Broken::Server(fault)),
-                // While waiting for the next head, send any informational response that was not sent yet.
+                // Send an informational response that was not sent yet.
                 Poll::Pending => self.poll_taken(cx).map(|_| Moved::Nothing),
             },
             Down::Content => {
@@ -304,7 +282,6 @@ impl Relay<'_> {
         }
     }
 
-    /// Returns whether all bytes that this relay has passed to the connection to the client have been sent.
     fn poll_taken(&mut self, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match self.client.poll_sent(cx) {
             Poll::Ready(Ok(())) => Ok(true),
@@ -313,7 +290,6 @@ impl Relay<'_> {
         }
     }
 
-    /// Returns the deadline that comes first, and the error to report if it passes.
     fn next_deadline(&self, state: &State) -> Option<(Instant, Broken)> {
         let times = self.times;
         let up = match state.up {
@@ -322,8 +298,7 @@ impl Relay<'_> {
             Up::Sent | Up::Refused => None,
         };
         let down = match state.down {
-            // An origin may wait for the whole request before it responds. So do not limit the time to the response
-            // yet.
+            // An origin may wait for the whole request before it responds.
             Down::Head if up.is_some() => None,
             Down::Content if self.client.has_room() => {
                 Some((state.down_since + times.answer, Broken::Server(Fault::ReadTimeout)))
@@ -340,7 +315,6 @@ impl Relay<'_> {
     }
 }
 
-/// What `Relay::move_down` did: it passed nothing to the client, passed some of the response, or sent its last bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moved {
     Nothing,

@@ -11,17 +11,15 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// Why an exchange ended early, if the cause is the client, a time limit or a stop of robotgate.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::proxy) struct EarlyEnd(ProxyError, &'static str);
 
-/// Why an exchange failed, for the log and the counters.
 #[derive(Debug)]
 pub(in crate::proxy) struct Failure {
     pub(super) error: ProxyError,
     pub(super) detail: String,
-    /// Whether the site or the network on the way to it is the cause. `error` does not say this: a write can time out
-    /// because the site does not read, or because the client does not.
+    /// Whether the site or the network on the way to it is the cause. `error` does not say: a write can time out on
+    /// either side.
     of_site: bool,
 }
 
@@ -37,7 +35,6 @@ impl Failure {
         }
     }
 
-    /// Creates a failure whose cause is the client or robotgate, not the site.
     pub(super) fn not_of_site(error: ProxyError, detail: String) -> Self {
         Self {
             error,
@@ -50,7 +47,6 @@ impl Failure {
 // === impl EarlyEnd ===
 
 impl EarlyEnd {
-    /// robotgate itself ended the exchange.
     pub(in crate::proxy) const ABORTED: Self =
         Self(ProxyError::Aborted, "robotgate stopped before the exchange had ended");
     pub(in crate::proxy) const CLIENT_FULL: Self = Self(
@@ -72,25 +68,23 @@ impl EarlyEnd {
 // === impl Exchange ===
 
 impl Exchange {
-    /// Notes for the log why the exchange ended early, unless an earlier cause is known.
+    /// Notes why the exchange ended early, unless an earlier cause is known.
     pub(in crate::proxy) fn note_end(&mut self, EarlyEnd(error, detail): EarlyEnd) {
         self.failed
             .get_or_insert_with(|| Failure::not_of_site(error, detail.to_owned()));
     }
 
-    /// Counts the decision, if that has not been done.
     pub(super) fn count_decision(&mut self) {
         if let Some(decided) = &mut self.decided {
             decided.count(&self.generation.meter, self.tally.as_deref());
         }
     }
 
-    /// Logs the end of the exchange, if a decision was made, and counts the exchange.
     pub(in crate::proxy) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Wait until the log has room, so that a slow disk slows requests down instead of losing lines. `append`
-            // gives up after a while. Then hand the line over without waiting.
+            // Wait until the log has room, so that a slow disk slows requests down instead of losing lines. After
+            // `append` gives up, hand the line over without waiting.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
@@ -122,7 +116,6 @@ impl Exchange {
         });
     }
 
-    /// Counts for the site whether it answered, and how fast.
     fn count_for_site(&self) {
         let lookup = self.decision().and_then(|decision| decision.lookup.as_ref());
         let Some((lookup, tally)) = lookup.zip(self.tally.as_ref()) else {
@@ -135,12 +128,11 @@ impl Exchange {
         match self.timings.first_byte {
             _ if site_failed => tally.failed(),
             Some(first_byte) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
-            // robotgate saw no response: the client left before it, or the exchange is a tunnel.
+            // The client left before a response, or the exchange is a tunnel.
             None => {}
         }
     }
 
-    /// Returns the log line for the end of the exchange. Returns `None` if no decision was made.
     fn completion_line(&self) -> Option<Line> {
         let lookup = self.decision()?.lookup.as_ref();
         let (bytes_in, bytes_out) = self.passed.both();

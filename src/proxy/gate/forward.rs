@@ -1,5 +1,5 @@
-//! Forwards an allowed request to its origin, and passes the response back to the client. Uses an idle connection that
-//! robotgate has kept, or a new one.
+//! Forwards an allowed request to its origin on an idle or a new connection, and passes the response back to the
+//! client.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -28,18 +28,13 @@ use crate::{
     wire::Wire,
 };
 
-/// How the forwarding of a request ended.
 pub(super) enum Forwarded {
-    /// The client has received the whole response.
     Complete,
-    /// The origin has opened the WebSocket that the client asked for. The value is the connection to the origin.
+    /// The origin has opened the WebSocket that the client asked for, on this connection.
     Websocket(Wire),
 }
 
-/// Sends the request of `exchange` to its origin, and the response to `client`.
-///
-/// # Errors
-/// Fails if the client got no response from the origin, or only a part of it.
+/// Forwards a request. Fails if the client got no response from the origin, or only a part of it.
 pub(super) async fn forward(
     client: &mut Client,
     exchange: &mut Exchange,
@@ -92,10 +87,8 @@ pub(super) async fn forward(
     Err(Broken::Server(Fault::ConnectionTerminated))
 }
 
-/// Returns whether the request may use an idle HTTP/1.1 connection that robotgate has kept from an earlier request. The
-/// origin may be about to close that connection, so robotgate must be able to send the request again on another one.
-/// Therefore the request must be idempotent (RFC 9110 §9.2.2). It also must have no content, because over HTTP/1.1,
-/// robotgate does not keep the content to send it again.
+/// Returns whether the request may use an idle HTTP/1.1 connection. The origin may be closing it, so the request must
+/// be one that can be sent again: idempotent (RFC 9110 §9.2.2) and without content, which is not kept over HTTP/1.1.
 fn may_repeat(client: &mut Client) -> bool {
     let is_idempotent = matches!(
         client.head().method,
@@ -104,7 +97,6 @@ fn may_repeat(client: &mut Client) -> bool {
     is_idempotent && !client.has_content() && !client.asks_to_upgrade()
 }
 
-/// Sends the request with its content to `server`, and passes the response to the client.
 async fn ask(
     client: &mut Client,
     content: &mut Content,
@@ -114,20 +106,20 @@ async fn ask(
     address: SocketAddr,
     target: &Target,
 ) -> Result<Relayed, Broken> {
-    // Check the address again: robotgate may have begun to listen on it after the first check.
+    // robotgate may have begun to listen on the address after the first check.
     let generation = &exchange.generation;
     generation.egress.check_again(address).map_err(Fault::from)?;
     let head = head_for_origin(client, server.version(), target, generation)?;
     let times = Times::new(&generation.config.proxy);
     if server.version() != Version::HTTP_2 && client.has_content() {
-        // Over HTTP/1.1, robotgate sends a request with content only once. So it need not keep the content.
+        // Over HTTP/1.1, a request with content is never sent again.
         content.forget();
     }
     exchange.note_sent();
     server.send_head(head, target, content.is_read(client))?;
     if server.version() == Version::HTTP_2 && client.waits_to_send() {
-        // Tell the client to send its content. Do not wait for a `100 Continue` from the origin: over HTTP/2, few
-        // origins send one, and clients need not wait for it (RFC 9110 §10.1.1).
+        // Do not wait for a `100 Continue` from the origin: over HTTP/2, few send one, and clients need not wait for it
+        // (RFC 9110 §10.1.1).
         let go_on = ResponseHeader::build(StatusCode::CONTINUE, None);
         client.send_head(go_on.map_err(|error| Fault::from_pingora(&error))?, false)?;
     }
@@ -142,7 +134,6 @@ async fn ask(
     relay.run().await
 }
 
-/// Returns the request's head as it is sent to the origin.
 fn head_for_origin(
     client: &mut Client,
     version: Version,
@@ -163,12 +154,9 @@ fn head_for_origin(
     Ok(head)
 }
 
-/// Passes bytes both ways through a WebSocket, until both sides have closed, one side has failed, or a time limit is
-/// reached.
 pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut Exchange, context: &Context) {
     exchange.becomes(Tunnel::Websocket);
-    // robotgate has already sent all bytes that it had for the client and for the origin. So no bytes are lost when the
-    // code below takes both connections from the code for HTTP.
+    // No bytes for either side wait in the HTTP code any more, so taking both connections from it loses none.
     let streams = client
         .into_websocket()
         .and_then(Wire::into_stream)
@@ -204,8 +192,7 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
     }
 }
 
-/// Returns the origin's connection if it is now a WebSocket. Otherwise keeps the connection for further requests, if it
-/// can be reused.
+/// Returns the connection to the origin if it is now a WebSocket. Otherwise keeps it for further requests, if possible.
 fn settle(
     ended: Relayed,
     server: Server,
@@ -227,6 +214,6 @@ fn settle(
     }
 }
 
-/// Maximum number of connections that robotgate tries for one request. It tries another one if the origin closed the
-/// previous one without a response, or said that it did not process the request.
+/// Maximum number of connections for one request. A further one is used if the origin closed the last one without a
+/// response, or said that it did not process the request.
 const MAX_TRIES: usize = 3;

@@ -25,7 +25,6 @@ impl Relay<'_> {
         Ok(Down::Ending(Relayed::Complete { reusable: false }))
     }
 
-    /// Sends the head of a response to the client, with the changes that a proxy has to make.
     pub(super) fn answer(&mut self, state: &mut State, mut head: ResponseHeader) -> Result<Down, Broken> {
         let exchange = &mut *self.exchange;
         let elapsed = exchange.elapsed();
@@ -36,9 +35,8 @@ impl Relay<'_> {
         rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
         exchange.note_response(&head);
         let status = head.status;
-        // Check here whether the response forbids the use of its content, because robotgate later removes the fields
-        // that `Connection` names. An informational response (1xx) has no content. A 101 is checked, because it is the
-        // final response.
+        // Check the use of content before the fields that `Connection` names are removed. Informational responses have
+        // no content, but a 101 is the final response.
         if (!status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS)
             && let Some(withdrawal) = exchange.note_usage(&head)
         {
@@ -53,7 +51,7 @@ impl Relay<'_> {
         }
         rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
         if received != Version::HTTP_2 || self.server.version() != Version::HTTP_2 {
-            // This field announces trailers (RFC 9110 §6.6.2), which robotgate forwards only from HTTP/2 to HTTP/2.
+            // This field announces trailers (RFC 9110 §6.6.2), which are forwarded only from HTTP/2 to HTTP/2.
             head.remove_header(&header::TRAILER);
         }
         if status.is_informational() {
@@ -61,14 +59,14 @@ impl Relay<'_> {
             if state.informational > MAX_INFORMATIONAL {
                 return Err(Broken::Server(Fault::HttpProtocol));
             }
-            // Drop an informational response for a client with HTTP/1.0, which has none (RFC 9110 §15.2).
+            // HTTP/1.0 has no informational responses (RFC 9110 §15.2).
             if received != Version::HTTP_10 {
                 rewrite::to_client(&mut head, received, &proxy.name, None).map_err(internal)?;
                 self.client.send_head(head, false)?;
             }
             return Ok(Down::Head);
         }
-        // The origin has responded, so the request will not be sent again, and its content need not be kept.
+        // The request will not be sent again.
         self.content.forget();
         let has_content =
             request.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -80,8 +78,8 @@ impl Relay<'_> {
             state.left = length;
         }
         if has_content && length.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
-            // Over HTTP/2, a response may come without the length of its content. A client of HTTP/1.1 has to know
-            // where the content ends, or its connection cannot be kept (RFC 9112 §6.3).
+            // Over HTTP/2, a response may lack a length, but a client of HTTP/1.1 has to know where the content ends
+            // (RFC 9112 §6.3).
             match end {
                 true => head.insert_header(header::CONTENT_LENGTH, "0"),
                 false => head.insert_header(header::TRANSFER_ENCODING, "chunked"),
@@ -100,10 +98,9 @@ impl Relay<'_> {
     }
 }
 
-/// Converts the error that pingora returns if it cannot set a field of a response head.
 fn internal(error: Box<pingora::Error>) -> Broken {
     Broken::Server(Fault::Internal(error.to_string()))
 }
 
-/// Maximum number of informational responses (1xx) to one request. An origin could send them without end.
+/// Maximum number of informational responses (1xx) to one request.
 const MAX_INFORMATIONAL: usize = 32;
