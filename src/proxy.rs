@@ -1,4 +1,4 @@
-//! The proxy: it accepts connections, and forwards or refuses each request. It is built on the library pingora. It asks
+//! The proxy: it accepts connections, and forwards or refuses each request by means of the library pingora. It asks
 //! [`crate::decision`] whether a request is allowed, and never decides that itself.
 //!
 //! How a request is served:
@@ -26,10 +26,9 @@
 //!    - the origin's response: `gate/forward` sends the request on a connection of [`crate::upstream`], and `relay`
 //!      passes heads (`rewrite`, `fields`, `websocket`) and content between the client and the origin
 //!
-//! `changes` logs which sites changed their robots.txt, and which recent requests would now be decided differently.
-//! `rejections` logs clients that do not trust the certificates with which robotgate intercepts connections.
-//! [`crate::metrics`] counts events. `snapshot` reads the values that are not counted, such as the number of known
-//! sites, when the metrics are requested. `sampler` passes the counts to [`crate::history`].
+//! `changes` logs which sites changed their robots.txt, and `rejections` logs clients that do not trust robotgate's
+//! certificates. [`crate::metrics`] counts events. `snapshot` reads the values that are not counted, and `sampler`
+//! passes the counts to [`crate::history`].
 
 mod cached_response;
 mod changes;

@@ -1,5 +1,5 @@
-//! Some bots request a site's robots.txt themselves. This module finds out whether robotgate can answer such a request
-//! with its stored copy of the file (`robots.serve-copies`). The rules are those for an HTTP cache (RFC 9111).
+//! Finds out whether robotgate can answer a bot's own request for a robots.txt with its stored copy
+//! (`robots.serve-copies`), by the rules for an HTTP cache (RFC 9111).
 
 use std::time::{Duration, SystemTime};
 
@@ -12,41 +12,36 @@ use crate::{
     fetch::opaque,
 };
 
-/// The origin's response to robotgate's fetch of its robots.txt, as robotgate stored it. It is still fresh.
+/// The origin's stored response to the fetch of its robots.txt, while it is fresh.
 #[derive(Debug)]
 pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,
-    /// `None` if the origin said that there is no robots.txt.
     pub(super) copy: Option<&'a RobotsCopy>,
-    /// How long ago the origin sent or confirmed the response. The response is fresh until `age` reaches `life`.
+    /// Time since the origin sent or confirmed the response, which is fresh until `age` reaches `life`.
     pub(super) age: Duration,
     pub(super) life: Duration,
     pub(super) found: CacheStatus,
 }
 
-/// Returns whether robotgate may answer `request` with a stored robots.txt, if it has one. The request must be a GET or
-/// HEAD, and must have no field, such as `Range`, that only the origin can evaluate (RFC 9111 §3.5, §5.2.1; RFC 9110
-/// §13.1).
+/// Returns whether a stored robots.txt may answer `request`: a GET or HEAD without a field, such as `Range`, that only
+/// the origin can evaluate (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
 pub(super) fn can_answer(request: &RequestHeader) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))
 }
 
-/// Returns whether robotgate can answer the client's request for a robots.txt with the stored response that `decision`
-/// found. That response must be fresh and complete.
+/// Returns whether `decision` found a stored response that is fresh and complete.
 pub(super) fn is_there(decision: &Decision) -> bool {
     let lookup = decision.lookup.as_ref();
     lookup
         .is_some_and(|lookup| CachedResponse::of(lookup, &decision.question.terms.policy, SystemTime::now()).is_some())
 }
 
-/// Returns whether the client already has the response with the entity tag `etag`. The request says so in its
-/// `If-None-Match` (RFC 9110 §13.1.2).
+/// Returns whether the client's `If-None-Match` has `etag` (RFC 9110 §13.1.2).
 pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let fields = request.get_all(header::IF_NONE_MATCH);
     let tags = fields.iter().filter_map(|value| value.to_str().ok());
-    // Splits at each comma, even at one inside a tag. Such a tag is never recognised, which does no harm: the client
-    // then gets the whole response again.
+    // A tag with a comma is not recognised. The client then only gets the whole response again.
     tags.flat_map(|tags| tags.split(','))
         .map(str::trim)
         .any(|tag| tag == "*" || opaque(tag) == opaque(etag))
@@ -74,7 +69,6 @@ impl<'a> CachedResponse<'a> {
     }
 }
 
-/// Request fields that only the origin can evaluate, or that announce content for the origin.
 const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::AUTHORIZATION,
     header::CACHE_CONTROL,
@@ -87,8 +81,8 @@ const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
 ];
-/// Statuses of the origin's response that mean "no robots.txt" and that make sense without the origin's header fields,
-/// which robotgate does not store. A 401, for example, needs the origin's `WWW-Authenticate`.
+/// Statuses that mean "no robots.txt" and need none of the origin's header fields, which are not stored. A 401, for
+/// example, needs `WWW-Authenticate`.
 const ABSENCES: [u16; 4] = [403, 404, 410, 451];
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
-//! Records when a site changes its robots.txt: in the audit log, the metrics and the list of recent changes. This
-//! module also records which rules were added and removed, and which of the recent requests in memory would now be
-//! decided differently.
+//! Records in the audit log, the metrics and the list of recent changes when a site changes its robots.txt: which rules
+//! changed, and which recent requests would now be decided differently.
 //!
-//! No request waits until a change is recorded. A separate thread takes one change after the other, and compares the
-//! robots.txt before the change with the one after it. If too many changes wait, or if robotgate stops, a change is
-//! recorded without a comparison.
+//! A separate thread compares the two robots.txt files, so that no request waits. If too many changes wait, or if
+//! robotgate stops, a change is recorded without a comparison.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -28,53 +26,44 @@ use crate::{
     text::{Timestamp, plain, plain_message},
 };
 
-/// The robots.txt changes that wait to be recorded.
 #[derive(Debug, Default)]
 pub(super) struct ChangeNotes {
     queue: Mutex<Queue>,
-    /// Notified when the thread that records the queued changes ends.
     idle: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<RobotsChange>,
-    /// Memory that the robots.txt copies in `waiting` take, in bytes.
+    /// Memory of the robots.txt copies in `waiting`, in bytes.
     weight: usize,
-    /// Whether a thread is running that records the changes in `waiting`.
     is_running: bool,
     is_closing: bool,
 }
 
-/// A change of a site's robots.txt, with everything that is needed to record it.
 #[derive(Debug)]
 pub(super) struct RobotsChange {
     pub(super) origin: Origin,
     pub(super) before: Answered,
     pub(super) after: Answered,
-    /// Whether another robotgate of the fleet fetched the new robots.txt.
     pub(super) is_shared: bool,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) recent: Arc<Recent>,
     pub(super) config: Arc<Config>,
-    /// Number of the configuration that was loaded when the change was found: 1 at the start, and one more with each
-    /// reload.
+    /// Number of the configuration when the change was found; see [`Generation::number`](super::Generation::number).
     pub(super) generation: u64,
     pub(super) instance: Instance,
 }
 
-/// A site's robots.txt at one time: before or after the change.
 #[derive(Debug)]
 pub(super) struct Answered {
-    /// `None` if the site had no robots.txt.
     pub(super) copy: Option<Arc<RobotsCopy>>,
-    /// The HTTP status of the site's response, or 0 if it is unknown.
+    /// HTTP status of the site's response, or 0 if unknown.
     pub(super) status: u16,
     pub(super) fetched: SystemTime,
 }
 
-/// How a changed robots.txt affects the recent requests that robotgate keeps in memory.
 #[derive(Debug, Default)]
 struct Effect {
     requests: usize,
@@ -87,8 +76,8 @@ struct Effect {
 // === impl ChangeNotes ===
 
 impl ChangeNotes {
-    /// Queues a change to be compared and recorded. If the queue is full, records it at once without a comparison. Call
-    /// this in a Tokio runtime.
+    /// Queues a change to be compared and recorded. If the queue is full, records it at once without a comparison. Must
+    /// be called in a Tokio runtime.
     pub(super) fn note(self: &Arc<Self>, change: RobotsChange) {
         let weight = change.weight();
         let mut queue = self.queue.lock();
@@ -105,12 +94,10 @@ impl ChangeNotes {
         }
     }
 
-    /// Records all waiting changes without comparing them, and returns when that is done.
     pub(super) async fn finish(&self) {
         loop {
-            // The thread notifies `idle` when it ends. Register for this notification before reading `is_running`.
-            // In the opposite order, the thread could end between the two steps. This function would then miss the
-            // notification and wait forever.
+            // Register for the notification before reading `is_running`. Otherwise the thread could end between the
+            // two, and this would wait forever.
             let idle = self.idle.notified();
             tokio::pin!(idle);
             idle.as_mut().enable();
@@ -126,8 +113,7 @@ impl ChangeNotes {
     }
 
     fn work(&self) {
-        // When this function returns or a comparison panics, `_ended` is dropped and marks the thread as ended. The
-        // next change then starts another thread.
+        // Also marks the thread as ended if a comparison panics, so that the next change starts another thread.
         let _ended = Ended(self);
         while let Some((change, is_closing)) = self.next() {
             let compared = (!is_closing).then(|| change.compare());
@@ -146,7 +132,6 @@ impl ChangeNotes {
     }
 }
 
-/// A guard in the thread that records the queued changes. When it is dropped, it notes that the thread has ended.
 struct Ended<'n>(&'n ChangeNotes);
 
 // === impl Ended ===
@@ -168,8 +153,8 @@ impl RobotsChange {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the robots.txt before the change with the one after it. Decides the recent requests in memory again,
-    /// first by the old robots.txt and then by the new one. Blocks for up to a few seconds.
+    /// Compares the two robots.txt files, and decides the recent requests in memory by both. Blocks for up to a few
+    /// seconds.
     fn compare(&self) -> (LineChanges, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
@@ -223,8 +208,7 @@ impl RobotsChange {
         effect
     }
 
-    /// Logs and counts the change. `compared` is `None` if the robots.txt before the change was not compared with the
-    /// one after it, because too many changes wait or robotgate stops.
+    /// Logs and counts the change. `compared` is `None` if the two robots.txt files were not compared.
     fn log(&self, compared: Option<(LineChanges, Effect)>) {
         let is_compared = compared.is_some();
         let (found, effect) = compared.unwrap_or_default();
@@ -302,10 +286,9 @@ impl Effect {
     }
 }
 
-/// Iterates over the decisions on requests to `origin`, the newest first. Each item is one line of `decisions`.
+/// Iterates over the lines in `decisions` that are about `origin`, the newest first.
 fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
-    // This finds only the field `origin`. The value of another field cannot contain this text, because JSON escapes the
-    // quotation marks there.
+    // Only the field `origin` matches: in the value of another field, JSON escapes the quotation marks.
     let finder = memmem::FinderRev::new(format!("\"origin\":\"{origin}\"").as_bytes()).into_owned();
     let mut end = decisions.len();
     std::iter::from_fn(move || {
@@ -316,8 +299,7 @@ fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'
     })
 }
 
-/// Returns, for the log, the groups of a robots.txt in which rules were added or removed. The log shows only a limited
-/// number of groups, rules and agents. Sets `cut` to true if some of them are left out.
+/// Returns the groups in which rules changed, shortened for the log. Sets `cut` if something is left out.
 fn groups<'f>(found: &'f LineChanges, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     let mut left = MAX_RULES;
     let mut rules = |rules: &[ChangedRule]| -> (Vec<ChangedRule>, bool) {
@@ -345,8 +327,8 @@ fn groups<'f>(found: &'f LineChanges, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     listed.collect()
 }
 
-/// Returns, for the log, the lines other than rules, such as `Sitemap`, that were added to a robots.txt or removed from
-/// it. The log shows only a limited number of these lines. Sets `cut` to true if some of them are left out.
+/// Returns the changed lines that are not rules, such as `Sitemap`, shortened for the log. Sets `cut` if something is
+/// left out.
 fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement> {
     *cut |= all.len() > MAX_LISTED;
     let listed = all.iter().take(MAX_LISTED).map(|statement| ChangedStatement {
@@ -360,18 +342,16 @@ fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement>
     listed.collect()
 }
 
-/// Maximum number of robots.txt changes that wait to be recorded.
 const MAX_WAITING: usize = 1000;
-/// Maximum memory of the robots.txt copies in all changes that wait to be recorded, in bytes.
+/// Maximum memory of the robots.txt copies in all waiting changes, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
-/// Maximum time for finding out, after a robots.txt changed, which recent requests would now be decided differently.
+/// Maximum time for deciding recent requests again.
 const MAX_TIME: Duration = Duration::from_secs(2);
-/// Maximum number of requests that the log line of one change lists as examples.
 const MAX_EXAMPLES: usize = 5;
-/// Maximum number of groups that the log line of one change lists. The same maximum applies to the lines that are not
-/// rules, such as `Sitemap`. Within one group, it applies to the agents, to the added rules and to the removed rules.
+/// Maximum number of groups in the log line of one change, and of lines that are not rules. Also the maximum of agents,
+/// added rules and removed rules in each group.
 const MAX_LISTED: usize = 20;
-/// Maximum number of rules that the log line of one change lists, in all groups together.
+/// Maximum number of rules in the log line of one change.
 const MAX_RULES: usize = 100;
 /// Maximum length of a rule in the log, in bytes.
 const MAX_RULE: usize = 200;

@@ -1,5 +1,4 @@
-//! Checks whether the proxy could start or reload with a configuration. The check creates nothing and does not listen,
-//! so it does not disturb a running robotgate. It returns the errors that a start or a reload would return.
+//! Checks whether the proxy could start or reload with a configuration. The check creates nothing and does not listen.
 
 use std::{net::SocketAddr, time::SystemTime};
 
@@ -26,22 +25,19 @@ pub enum Unusable {
     Listen(#[from] ListenError),
 }
 
-/// Problems that are no errors, because a start or a reload may succeed despite them.
+/// Problems despite which a start or a reload may succeed.
 #[derive(Debug)]
 pub struct Warnings {
-    /// Addresses that are in use, and the configuration keys that name them. Either the running robotgate uses them, as
-    /// expected, or another program does.
+    /// Addresses in use, by the running robotgate or another program, and the configuration keys that name them.
     pub taken: Vec<(SocketAddr, &'static str)>,
-    /// Why robots.txt files cannot be kept on disk. With this problem, a start continues without the disk, but a reload
-    /// fails.
+    /// Why robots.txt files cannot be kept on disk. A start continues without the disk, but a reload fails.
     pub disk: Option<DiskError>,
 }
 
 /// Checks all files and addresses that `config` names.
 ///
 /// # Errors
-/// Fails with the error that a start or a reload with `config` would return. The problems in [`Warnings`] are no errors
-/// here.
+/// Fails with the error that a start or a reload with `config` would return, except those in [`Warnings`].
 pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     check_files(config)?;
     Ok(Warnings {
@@ -53,7 +49,7 @@ pub fn check(config: &Config) -> Result<Warnings, Unusable> {
 /// Checks whether a reload with `config` would fail, before the reload creates anything.
 ///
 /// # Errors
-/// Fails if the reload would fail, with the same error.
+/// Fails with the error of the reload.
 pub fn check_reload(config: &Config) -> Result<(), SetupError> {
     check_files(config)?;
     check_disk(config)?;
@@ -70,7 +66,7 @@ fn check_files(config: &Config) -> Result<(), SetupError> {
     if config.https.mode == HttpsMode::Intercept {
         match Authority::load(&config.https.ca_certificate, &config.https.ca_key, SystemTime::now()) {
             Ok(_) => {}
-            // The certificate authority does not exist yet. A start would create it.
+            // A start would create the certificate authority.
             Err(AuthorityError::Missing { .. }) => {
                 Authority::check_folders(&config.https.ca_certificate, &config.https.ca_key)?;
             }

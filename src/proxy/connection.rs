@@ -1,5 +1,5 @@
-//! Serves one client connection: reads its requests one after the other, and passes each to the module that serves it.
-//! The connection is either one to a listener or, if robotgate intercepts a CONNECT, the one inside that CONNECT.
+//! Serves one client connection, or the one inside an intercepted CONNECT: reads its requests one after the other, and
+//! passes each to the module that serves it.
 
 use std::{pin::pin, time::Instant};
 
@@ -20,7 +20,6 @@ use super::{
 };
 use crate::{ratelimited::ratelimited, wire::Wire};
 
-/// Serves HTTP/1 requests until the connection ends.
 pub(super) async fn serve(stream: Stream, context: &Context) {
     let mut wire = Wire::new(stream);
     let mut timer = Timer::default();
@@ -38,8 +37,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let mut head = match head {
             Ok(head) => head,
             Err(HeadError::Gone) => {
-                // If no request has been read yet, the client closed the connection without sending anything. In an
-                // intercepted CONNECT, this may mean that the client does not trust robotgate's certificate.
+                // The client sent nothing on the connection. In a CONNECT, it may not trust robotgate's certificate.
                 if left + 1 == most {
                     rejections::log_silent_close(begun.elapsed(), context).await;
                 }
@@ -54,11 +52,10 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             if context.connection.outer_connect.is_some() {
                 return reject(wire, &HeadError::NestedConnect, context).await;
             }
-            // Some clients begin TLS without waiting for the response to their CONNECT. Put the bytes that follow the
-            // head back into `wire`, so that the code that serves the tunnel reads them.
+            // Some clients begin TLS without waiting for the response to their CONNECT.
             wire.unread(head.bytes.split_off(head.len));
-            // `None` means that the connection is broken. It cannot mean that bytes of an earlier response still have
-            // to be sent: `gate` sends the whole response before it returns the connection for the next request.
+            // `None` means that the connection is broken. No earlier response is unsent, because `gate` sends all of it
+            // first.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };
@@ -82,7 +79,6 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
     }
 }
 
-/// Responds to a head that cannot be used, and closes the connection.
 async fn reject(wire: Wire, error: &HeadError, context: &Context) {
     let client = context.connection.client;
     if !matches!(error, HeadError::Gone) && error.limit().is_none() {
@@ -110,13 +106,11 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
     answer_and_close(wire, &Problem::Head(error), &context.live).await;
 }
 
-/// Sends an error response directly, without pingora, and closes the connection.
 pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live: &Live) {
     let name = live.current().config.proxy.name.clone();
     let answer = OwnResponse::problem(problem, &http::HeaderMap::new(), &name);
     live.metrics.early_error(problem.error(), answer.head.status.as_u16());
     let within = live.current().config.proxy.write_timeout;
-    // An error means that the client has left.
     let _ = wire.write_all(&answer.to_http1(true)).await;
     let _ = tokio::time::timeout(within, AsyncWriteExt::shutdown(&mut wire)).await;
     if !matches!(problem, Problem::Head(HeadError::Timeout)) {

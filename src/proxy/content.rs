@@ -1,6 +1,5 @@
-//! Reads the content of a request from the client, and keeps it in memory until it is longer than `MAX_KEPT`. If a
-//! connection to the origin fails, and the origin has certainly not processed the request, robotgate can send the kept
-//! content again on another connection.
+//! Reads the content of a request from the client, and keeps it while it is not longer than `MAX_KEPT`. If the origin
+//! has certainly not processed the request, the content can be sent again on another connection.
 
 use std::task::{Context, Poll, ready};
 
@@ -11,36 +10,32 @@ use super::client::{Client, ClientFault};
 #[derive(Debug, Default)]
 pub(super) struct Content {
     kept: Vec<Bytes>,
-    /// Index in `kept` of the next part to read.
     next: usize,
-    /// Whether some content was read but not kept, so that the content cannot be sent again.
+    /// Whether some content was read but not kept.
     is_gone: bool,
 }
 
 // === impl Content ===
 
 impl Content {
-    /// Makes the next read start again at the beginning of the content. Returns `false` if some content was not kept.
+    /// Starts again at the beginning of the content. Returns `false` if some content was not kept.
     pub(super) fn rewind(&mut self) -> bool {
         self.next = 0;
         !self.is_gone
     }
 
-    /// Stops keeping content. Call this when it is certain that robotgate will not send the request again.
+    /// Stops keeping content. Call this when the request will certainly not be sent again.
     pub(super) fn forget(&mut self) {
-        // Drop the parts that were sent. Keep those from `next` on, which were read from the client and still have to
-        // be sent.
+        // The parts from `next` on were read from the client, but still have to be sent.
         self.kept.drain(..self.next);
         self.next = 0;
         self.is_gone = true;
     }
 
-    /// Returns whether all content has been read.
     pub(super) fn is_read(&self, client: &mut Client) -> bool {
         self.next == self.kept.len() && client.is_read()
     }
 
-    /// Returns the next part of the content, or `None` at its end.
     pub(super) fn poll_next(
         &mut self,
         client: &mut Client,
@@ -68,5 +63,4 @@ impl Content {
     }
 }
 
-/// Maximum size of the content that robotgate keeps for one request, in bytes.
 const MAX_KEPT: usize = 64 * 1024;

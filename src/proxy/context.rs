@@ -1,5 +1,4 @@
-//! The objects that are needed to serve a connection, and to end it when robotgate stops. A stop waits for open
-//! connections, and cuts them off if that takes too long.
+//! The objects that are needed to serve a connection, and to end it when robotgate stops.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -12,35 +11,31 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{client_connection::ClientConnection, live::Live};
 
-/// The objects that are needed to serve a connection.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
     pub(super) connection: ClientConnection,
-    /// The tasks for which robotgate waits when it stops.
     pub(super) running: Running,
-    /// Becomes true when the proxy begins to stop.
     pub(super) shutdown: ShutdownWatch,
 }
 
-/// The tasks that serve connections and requests. When robotgate stops, it waits for these tasks, and cuts off those
-/// that take too long.
+/// The tasks that serve connections and requests. A stop waits for them, and cuts off those that take too long.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     tasks: TaskTracker,
     cut_off: CancellationToken,
 }
 
-/// Completes shortly after the proxy begins to stop. Connections wait for further requests only until then. So a client
-/// that is just sending a request still gets a response, which says that the connection closes.
+/// Completes shortly after the proxy begins to stop. The delay lets a client that is just sending a request still get a
+/// response, which says that the connection closes.
 pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
-    // `wait_for` fails only if the sender is dropped, but the sender outlives every connection.
+    // The sender outlives every connection.
     let _ = shutdown.wait_for(|stop| *stop).await;
     tokio::time::sleep(LAST_CALL).await;
 }
 
-/// Reads and drops what the client still sends, for `within` at most. If robotgate closed the connection with unread
-/// bytes, a client that is still sending would lose the response.
+/// Reads and drops what the client still sends. If robotgate closed the connection with unread bytes, the client would
+/// lose the response.
 pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Duration) {
     let rest = async {
         let mut sink = [0; 4096];
@@ -52,14 +47,13 @@ pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Durati
             }
         }
     };
-    // A timeout is no error here: the connection closes afterwards, even if the client is still sending.
+    // A timeout is no error here: the connection closes afterwards.
     let _ = tokio::time::timeout(within, rest).await;
 }
 
 // === impl Context ===
 
 impl Context {
-    /// Returns whether the client has ended its HTTP/2 connection.
     pub(super) fn client_has_ended(&self) -> bool {
         let outer_connect = self.connection.outer_connect.as_deref();
         outer_connect.is_some_and(|outer_connect| outer_connect.client_ended.load(Ordering::Relaxed))
@@ -76,8 +70,8 @@ impl Running {
         }
     }
 
-    /// Returns a copy for the tasks of one connection. The copy has its own cancellation token, because a token is
-    /// locked each time a task checks it. With a shared token, connections would wait for each other's checks.
+    /// Returns a copy for the tasks of one connection. It has its own cancellation token, because each check locks the
+    /// token, and connections would wait for each other.
     pub(super) fn of_connection(&self) -> Self {
         Self {
             tasks: self.tasks.clone(),
@@ -85,21 +79,18 @@ impl Running {
         }
     }
 
-    /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that it was
-    /// cut off.
+    /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        // Use a separate cancellation token, because a token is locked each time a task checks it, and tasks would wait
-        // for each other's checks.
+        // A separate token, because each check locks the token.
         let cut_off = self.cut_off.child_token();
         self.tasks.track_future(cut_off.run_until_cancelled(task)).await
     }
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
         let running = self.clone();
-        // Boxed, because a future that contains another future by value would reserve memory for it twice.
+        // Boxed, because a future that contains another one by value reserves memory for it twice.
         let serving = Box::pin(serving);
-        // While this token exists, a stop waits for the task. Take it here, because the task itself begins a little
-        // later, when a stop may already have found no tasks.
+        // A stop waits while this token exists. Take it before the task begins, or a stop could find no tasks.
         let token = self.tasks.token();
         tokio::spawn(async move {
             running.track(serving).await;
@@ -107,8 +98,7 @@ impl Running {
         });
     }
 
-    /// Waits until all tasks have ended, for `bound` at most. Then cuts off the remaining tasks. Returns whether all
-    /// tasks ended in time.
+    /// Waits until all tasks have ended. After `bound`, cuts off the remaining ones and returns `false`.
     pub(super) async fn drain(&self, bound: Duration) -> bool {
         self.tasks.close();
         let running = self.tasks.len();
@@ -126,11 +116,9 @@ impl Running {
     }
 }
 
-/// When the proxy begins to stop, a client may already have sent its next request. Each connection waits this long for
-/// it.
+/// Time for requests that are already on their way when the proxy begins to stop.
 const LAST_CALL: Duration = Duration::from_millis(500);
 /// How long robotgate continues to read from a client after sending the response.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
-/// How many bytes robotgate continues to read from a client after sending the response. This is enough for most
-/// uploads.
+/// Maximum number of bytes that robotgate reads from a client after sending the response. Enough for most uploads.
 pub(super) const MAX_LINGER: usize = 64 * 1024 * 1024;

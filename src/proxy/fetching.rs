@@ -1,4 +1,4 @@
-//! Fetches robots.txt and `tdmrep.json` files to decide requests. Logs each fetch before any decision is based on it.
+//! Fetches robots.txt and `tdmrep.json` files. Logs each fetch before any decision is based on it.
 
 use std::{
     borrow::Cow,
@@ -29,24 +29,20 @@ use crate::{
     text::{Timestamp, micros, plain, plain_message},
 };
 
-/// Fetches robots.txt and `tdmrep.json` files with the settings of one configuration. Reports each fetch to the log and
-/// the metrics.
+/// Fetches with the settings of one configuration, and reports each fetch to the log and the metrics.
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
-    /// Limits how fast sites get requests. A fetch of a robots.txt does not wait, but delays the requests after it.
+    /// A fetch of a robots.txt does not wait for the pace, but delays the requests after it.
     pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) evidence: Option<Arc<Evidence>>,
-    /// Whether a robots.txt may be used only after its text was stored as evidence.
     pub(super) evidence_required: bool,
-    /// Which parts of URL queries the log leaves out.
     pub(super) redact_query: RedactQuery,
-    /// Number of the loaded configuration: 1 at the start, and one more with each reload.
     pub(super) config: u64,
     pub(super) seen_texts: Arc<SeenTexts>,
-    /// The next four fields are used to record what a changed robots.txt means for recent requests.
+    /// The next four fields serve to record what a changed robots.txt means for recent requests.
     pub(super) settings: Arc<Config>,
     pub(super) recent: Arc<Recent>,
     pub(super) instance: Instance,
@@ -67,8 +63,6 @@ impl Fetch for LoggedFetcher {
         reservation.map_err(|_| LookupError::NotLogged)
     }
 
-    /// Fetches `document` of `origin`. For the pace of the site, the fetch counts as a request, so the next requests to
-    /// the site have to wait longer.
     async fn fetch(
         &self,
         permit: &FetchPermit,
@@ -94,7 +88,7 @@ impl Fetch for LoggedFetcher {
         let stored = evidence.put(copy.sha256, copy.robots.body()).await;
         match stored {
             Err(_) if self.evidence_required => Err(LookupError::NotStored),
-            // Do not log a failure here, because the evidence store logs it.
+            // The evidence store logs its failures itself.
             _ => Ok(()),
         }
     }
@@ -138,7 +132,7 @@ impl Fetch for LoggedFetcher {
         if *learned.document != SiteDocument::ROBOTS_TXT {
             return;
         }
-        // Return if the fetch failed: it then does not say whether the robots.txt changed.
+        // A failed fetch does not say whether the robots.txt changed.
         let Some(after) = learned
             .after
             .last_answer()
@@ -205,7 +199,6 @@ impl LoggedFetcher {
         .line()
     }
 
-    /// Returns the fields of a record that say how a fetch went.
     pub(super) fn fetch_fields(&self, traced: &Traced, error: Option<String>) -> FetchFields<'static> {
         let redirects = traced.redirects().map(|(status, to)| Redirect {
             status,
@@ -224,8 +217,7 @@ impl LoggedFetcher {
         }
     }
 
-    /// Returns the fields of a record that say what robotgate knew about the robots.txt of `origin` before a fetch, and
-    /// what it knows after the fetch.
+    /// Returns the fields about what robotgate knew of the robots.txt before and after a fetch.
     fn state_fields(
         &self,
         origin: &Origin,
@@ -238,8 +230,8 @@ impl LoggedFetcher {
         let robots_sha256 = holds.copy().map(|copy| copy.sha256);
         StateFields {
             held: before.is_known().then(|| held.holds().as_str()),
-            // If robotgate's first fetch for this origin was cut off, robotgate knows nothing about the origin.
-            // Decisions then treat the robots.txt as unreachable.
+            // If the first fetch was cut off, robotgate knows nothing, and decisions treat the robots.txt as
+            // unreachable.
             holds: match after.is_known() {
                 true => holds.holds().as_str(),
                 false => AnswerKind::Unreachable.as_str(),
@@ -256,8 +248,7 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns why a fetch did not return a usable robots.txt or `tdmrep.json`. `after` is the state of the origin after
-/// the fetch.
+/// Returns why a fetch did not return a usable file. `after` is the state of the origin after the fetch.
 pub(super) fn error_of(traced: &Traced, after: &OriginState) -> Option<String> {
     match &traced.fetched {
         Fetched::Failed(failure) => Some(failure.error.to_string()),
@@ -271,7 +262,7 @@ fn sighting(origin: &Origin, answer: &LastAnswer<'_>) -> Sighting {
         origin: origin.to_string().into(),
         text: answer.copy.map(|copy| SeenText {
             sha256: copy.sha256,
-            // This number always fits, because the size of a robots.txt is limited.
+            // The size of a robots.txt is limited.
             bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
         }),
         status: answer.status,
@@ -283,15 +274,12 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Records that a fetch sent a request to `origin`, so that the pace of `origin` takes it into account. If the last
-/// response asks for a pause, records the pause too.
+/// Counts a fetch as a request to `origin` for its pace, and notes the pause if the last response asks for one.
 ///
-/// If the fetch followed redirects to another site, it still counts only for the pace of `origin`. Otherwise, `origin`
-/// could slow down requests to the other site. For the same reason, the pause is usually for `origin`. The pause is for
-/// the other site only if the last redirect led to that site's own document, for example its robots.txt.
+/// After a redirect to another site, both still concern only `origin`, so that `origin` cannot slow down the other
+/// site. The pause is for the other site only if the last redirect led to that site's own document.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
-    // The caller recorded the request before the fetch. Record it again, because it was sent later than that if
-    // connecting took a while.
+    // The caller recorded the request before the fetch, but it was sent later if connecting took a while.
     pacer.note_request(origin);
     if let Fetched::Response(received) = &traced.fetched
         && matches!(received.status, 429 | 503)
@@ -303,11 +291,8 @@ fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, trac
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. Before a fetch, robotgate reserves this much of the memory
-/// for lines that wait to be written (4 MiB). The 4 MiB are enough for almost 10,000 simultaneous fetches, the most
-/// that `robots.max-fetches` allows.
+/// Approximate size of a fetch's line in the log, in bytes. robotgate reserves it before a fetch, and 4 MiB of waiting
+/// lines are enough for the almost 10,000 fetches that `robots.max-fetches` allows.
 const LINE: usize = 424;
-/// Maximum length of a redirect's target in the log, in bytes.
 const MAX_URL: usize = 2 * 1024;
-/// Maximum length of an error's text in the log, in bytes.
 const MAX_ERROR: usize = 512;

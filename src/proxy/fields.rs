@@ -1,14 +1,13 @@
-//! Reads, adds and removes the header fields that concern a proxy (RFC 9110 §7.6), and writes strings for the
-//! structured fields that tell a client about a decision or an error (RFC 9651). These are pure functions, without I/O.
+//! Reads, adds and removes the header fields that concern a proxy (RFC 9110 §7.6), and writes strings of structured
+//! fields (RFC 9651). Pure functions without I/O.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use pingora_http::RequestHeader;
 use sfv::FieldType as _;
 
-/// The header field that tells a client the decision. pingora sends the name with these capital letters.
+/// Tells a client the decision. pingora sends the name with these capital letters.
 pub(super) const ROBOTS_DECISION: &str = "Robots-Decision";
-/// The header field of RFC 9209, which tells a client about a proxy's errors.
 pub(super) const PROXY_STATUS: &str = "Proxy-Status";
 pub(super) const VIA: &str = "Via";
 
@@ -30,9 +29,8 @@ fn received_by(entry: &[u8]) -> Option<&[u8]> {
         .nth(1)
 }
 
-/// Returns whether a request asks for the resource that its target names, and for nothing else. It must be a GET or
-/// HEAD, without a header field such as `X-Original-URL`, by which some servers choose another method or resource.
-/// Fields in `stripped` are ignored, because robotgate removes them.
+/// Returns whether a request is a GET or HEAD without a field such as `X-Original-URL`, by which some servers choose
+/// another resource. Fields in `stripped` are ignored, because robotgate removes them.
 pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[HeaderName]) -> bool {
     let names_another = |name: &HeaderName| NAME_ANOTHER_RESOURCE.iter().any(|other| is_same_variable(name, other));
     matches!(request.method, Method::GET | Method::HEAD)
@@ -42,7 +40,6 @@ pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[Head
             .any(|name| names_another(name) && !is_stripped(name, stripped))
 }
 
-/// Removes the fields that `proxy.strip` names.
 pub(super) fn strip(request: &mut RequestHeader, stripped: &[HeaderName]) {
     if stripped.is_empty() {
         return;
@@ -57,16 +54,16 @@ fn is_stripped(name: &HeaderName, stripped: &[HeaderName]) -> bool {
     stripped.iter().any(|other| is_same_variable(name, other))
 }
 
-/// Returns whether some servers treat both field names as the same. A server that converts fields to variables (RFC
-/// 3875 §4.1.18) does not distinguish `_` from `-`.
+/// Returns whether some servers treat both field names as the same, because they convert fields to variables (RFC 3875
+/// §4.1.18) and do not distinguish `_` from `-`.
 pub(super) fn is_same_variable(name: impl AsRef<str>, other: impl AsRef<str>) -> bool {
     let letters = |name: u8| if name == b'_' { b'-' } else { name.to_ascii_lowercase() };
     let (name, other) = (name.as_ref(), other.as_ref());
     name.len() == other.len() && name.bytes().map(letters).eq(other.bytes().map(letters))
 }
 
-/// Returns the Via field for a message that was received with `version`: the entries that the message already has, and
-/// a new one for the proxy `name`.
+/// Returns the message's Via entries with a new one for the proxy `name`. `version` is the version of HTTP by which the
+/// message came.
 pub(super) fn with_via(headers: &HeaderMap, version: Version, name: &str) -> Option<HeaderValue> {
     let version = match version {
         Version::HTTP_10 => "1.0 ",
@@ -93,8 +90,8 @@ pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).ok()
 }
 
-/// Returns one Content-Length for a message that has several, or a list in one field. pingora has checked that all
-/// values are equal. Returns `None` if the message needs no change.
+/// Returns one Content-Length for a message that repeats it, or `None` if the message needs no change. pingora has
+/// checked that all values are equal.
 pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let first = lengths.next()?;
@@ -105,8 +102,8 @@ pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-/// Returns whether every client can find the end of the response. The response must have no transfer coding, or only
-/// `chunked`. It must not have `chunked` if it came over HTTP/1.0, which does not know this coding (RFC 9112 §6.1).
+/// Returns whether every client can find the end of the response: it has no transfer coding, or only `chunked` and not
+/// over HTTP/1.0 (RFC 9112 §6.1).
 pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -116,8 +113,7 @@ pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     }
 }
 
-/// Returns the names of the fields that are for one connection only (RFC 9110 §7.6.1), including the fields that
-/// `Connection` names. Also returns the names in `also`, if the message has these fields.
+/// Returns the message's fields that are for one connection only (RFC 9110 §7.6.1), and those in `also`.
 pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<HeaderName> {
     let is_fixed = |name: &&HeaderName| HOP_BY_HOP.contains(name) || also.contains(name);
     let fixed = headers.keys().filter(is_fixed).cloned();
@@ -130,8 +126,7 @@ pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<Header
     fixed.chain(nominated).collect()
 }
 
-/// Returns whether `Connection` has no effect on the field `name`, because other code decides what happens to that
-/// field.
+/// Returns whether `Connection` has no effect on a field, because other code handles the field.
 fn has_own_rules(name: &HeaderName) -> bool {
     [
         header::CONNECTION,
@@ -143,10 +138,8 @@ fn has_own_rules(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// Returns the list in the header field `field` (RFC 9651 §3.1) without the members that the proxy `name` added. A
-/// member of this proxy is a token or a string that equals `name`. Also leaves out members that are neither tokens nor
-/// strings, because they name no proxy. Returns `None` if no members remain. Also returns `None` if the field is not a
-/// valid list, because it is then unclear which proxy added what.
+/// Returns the list in `field` (RFC 9651 §3.1) without the members that the proxy `name` added, and without those that
+/// name no proxy. Returns `None` if no members remain or if the field is not a valid list.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
     let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;
@@ -161,9 +154,8 @@ pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Op
     list.serialize().and_then(|list| HeaderValue::try_from(list).ok())
 }
 
-/// Appends `text` as a string of a structured field (RFC 9651 §3.3.3), with its quotes. Cuts it after `max` bytes.
-/// Percent-escapes characters that such a string cannot contain, so that no value from outside can end the string or
-/// the header line.
+/// Appends `text` as a quoted string of a structured field (RFC 9651 §3.3.3), cut after `max` bytes. Percent-escapes
+/// what such a string cannot contain, so that no value from outside can end the string or the header line.
 pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
@@ -307,7 +299,6 @@ mod tests {
             ),
             ("robotgate-2, robotgate", Some("robotgate-2")),
             ("cdn,\tROBOTGATE; error=e", Some("cdn")),
-            // A member that names no proxy is removed. A value that is not a list is removed as a whole.
             ("(robotgate); error=e, cdn", Some("cdn")),
             ("\"robot\\gate\"; error=e", None),
             ("cdn; details=\"x, robotgate; error=e", None),

@@ -1,5 +1,5 @@
-//! For [fuzz targets](crate::fuzzing): reads a client's request head, and returns the head that robotgate would send to
-//! the origin. Opens no connection.
+//! For [fuzz targets](crate::fuzzing): reads a request head, and returns the head that robotgate would send to the
+//! origin. Opens no connection.
 
 use std::cell::OnceCell;
 
@@ -14,7 +14,6 @@ use crate::{
     origin::{HostPort, Origin},
 };
 
-/// The result of reading a head.
 #[derive(Debug)]
 pub enum ReadHead {
     /// A CONNECT to this host and port.
@@ -22,21 +21,17 @@ pub enum ReadHead {
     Request(ParsedRequest),
 }
 
-/// A request that was read, and the request that robotgate would send for it.
+/// A request, and the head that robotgate would send for it.
 #[derive(Debug)]
 pub struct ParsedRequest {
     pub origin: Origin,
     /// The path and query on which the decision is based.
     pub decided: Vec<u8>,
-    /// The head that is sent to the origin.
     pub upstream: Vec<u8>,
 }
 
-/// Reads the head at the beginning of `bytes`. Returns `None` if the head is not complete. `outer_connect` is the
-/// origin of the CONNECT that the request came through.
-///
-/// # Errors
-/// Fails if the head is refused. The error says which part of the code refused it, and why.
+/// Reads the head at the beginning of `bytes`, in a CONNECT to the origin `outer_connect`. Returns `None` if the head
+/// is not complete. The error says which part of the code refused it, and why.
 pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<ReadHead>, String> {
     let mut bytes = BytesMut::from(bytes);
     let Some(head) = Head::parse(&mut bytes, LIMITS).map_err(|error| format!("head: {error}"))? else {

@@ -1,10 +1,8 @@
-//! Recognises the start of a client's TLS handshake, and finds out why a handshake failed, which pingora reports only
-//! as text. These are pure functions, without I/O.
+//! Recognises the start of a client's TLS handshake, and finds out why a handshake failed. Pure functions, without I/O.
 
 use crate::{text::plain, upstream};
 
-/// Returns why a TLS handshake failed. pingora's error says this only at the end of its text. If the client's
-/// certificate is not valid, returns a sentence that says why.
+/// Returns why a TLS handshake failed, which pingora's error says only at the end of its text.
 pub(super) fn cause(error: &pingora::Error) -> String {
     let text = error.to_string();
     if let Some((_, fault)) = text.split_once(CERTIFICATE_FAULT) {
@@ -20,7 +18,6 @@ pub(super) fn cause(error: &pingora::Error) -> String {
 
 /// The record type of a TLS handshake (RFC 8446 §5.1).
 pub(super) const TLS_HANDSHAKE: u8 = 0x16;
-/// In an error of rustls, the reason why a certificate is not valid follows this text.
+/// In rustls's errors, this text precedes why a certificate is not valid.
 const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";
-/// Maximum length of the text that [`cause`] returns, in bytes.
 const MAX_CAUSE: usize = 256;

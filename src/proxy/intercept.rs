@@ -1,7 +1,5 @@
-//! Interception: accepts a CONNECT and serves the requests in the tunnel. If the client begins TLS, terminates it with
-//! a certificate of the local certificate authority. Otherwise, serves HTTP without TLS.
-//!
-//! Accepting a CONNECT decides nothing: each request in the tunnel is decided separately.
+//! Interception: accepts a CONNECT, terminates TLS with a certificate of the local authority, and serves the requests
+//! in the tunnel. Each of them is decided separately.
 
 use std::{sync::Arc, time::Instant};
 
@@ -34,7 +32,6 @@ use crate::{
     ratelimited::ratelimited,
 };
 
-/// Why robotgate has no certificate with which it could terminate the TLS of a CONNECT.
 #[derive(Debug, thiserror::Error)]
 enum LeafError {
     #[error(transparent)]
@@ -43,12 +40,11 @@ enum LeafError {
     Limit(Limit),
 }
 
-/// Serves the requests inside a CONNECT to `origin`. If the first byte in the tunnel is a capital letter, it begins a
-/// request of plain HTTP, so all requests in the tunnel are for `http` URLs. Otherwise, they are for `https` URLs.
+/// Serves the requests inside a CONNECT to `origin`. If the first byte in the tunnel is a capital letter, the requests
+/// are plain HTTP, for `http` URLs.
 ///
-/// `refused` is `None` if bots may reach `origin`. Otherwise, it is the exchange of the CONNECT, which robotgate has
-/// logged as refused. robotgate opens the tunnel nevertheless, and refuses each request in it, because clients show
-/// people the response to such a request, but not the response to a CONNECT.
+/// `refused` is the exchange of a CONNECT that was logged as refused because bots may not reach `origin`. The tunnel
+/// opens nevertheless and refuses each request, because clients do not show people the response to a CONNECT.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,
@@ -63,8 +59,7 @@ pub(super) async fn serve(
         (proxy.handshake_timeout, proxy.limits.http2_resets)
     };
     let client = context.connection.client;
-    // Make the certificate for the host before responding to the CONNECT. If that fails, the client still gets an error
-    // response.
+    // Make the certificate before responding to the CONNECT, so that the client gets an error response if that fails.
     let server_config = match server_config(&origin.host, leaves, context).await {
         Ok(server_config) => server_config,
         Err(error) => {
@@ -132,8 +127,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Returns the TLS server configuration for a host. If there is none yet, makes a certificate, and counts it against
-/// the number that a client may cause per minute.
+/// Returns the TLS server configuration for a host. A new certificate counts against the client's limit.
 async fn server_config(host: &Host, leaves: &Leaves, context: &Context) -> Result<Arc<ServerConfig>, LeafError> {
     if let Some(ready) = leaves.ready(host) {
         return Ok(ready);
@@ -151,8 +145,7 @@ async fn serve_inside(stream: Stream, outer_connect: Arc<OuterConnect>, context:
     };
     match stream.selected_alpn_proto() {
         Some(ALPN::H2) => streams::serve(stream, outer_connect, &inside).await,
-        // Boxed, because `connection::serve` calls this function when it serves a CONNECT. Without the box, the future
-        // of this function would contain itself.
+        // Boxed, because this function and `connection::serve` call each other.
         _ => Box::pin(connection::serve(stream, &inside)).await,
     }
 }

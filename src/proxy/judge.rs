@@ -1,5 +1,5 @@
 //! Gets the decision on a request: identifies the bot, checks whether bots may connect to the origin, and looks up the
-//! robots.txt copy. It passes all that to [`crate::decision`], which decides.
+//! robots.txt copy. [`crate::decision`] then decides.
 
 use std::{
     sync::Arc,
@@ -23,13 +23,12 @@ use crate::{
     usage::Vocabulary,
 };
 
-/// Why a request could not be decided. The client gets an error, and robotgate sends nothing to the origin.
+/// Why a request could not be decided. The client gets an error, and nothing is sent to the origin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoDecision {
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// The decision takes long. It did not begin within [`MAX_WAIT`], because too many other decisions that take long
-    /// came before it.
+    /// The decision takes long, and did not begin within [`MAX_WAIT`] because of other such decisions.
     #[error("the proxy is busy with requests whose robots.txt takes long to check; try again later")]
     Overloaded,
 }
@@ -53,8 +52,7 @@ pub(super) fn identify<'a>(
     (proof, subject)
 }
 
-/// Returns the credential of a request. For a request inside a CONNECT, this is the credential of the CONNECT, and the
-/// request's own fields are ignored.
+/// Returns the credential of a request. Inside a CONNECT, only the credential of the CONNECT counts.
 fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) -> PresentedCredential<'a> {
     if let Some(outer_connect) = outer_connect {
         return outer_connect
@@ -70,14 +68,8 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
     }
 }
 
-/// Decides a request. First fetches the site's robots.txt or `tdmrep.json` if necessary. Such a fetch is logged, and
-/// counts against the limit of `requester`. The decision itself is not logged here. Only a few decisions that take long
-/// run at the same time, so such a decision may have to wait. If the site's robots.txt is looked up, sets `tally` to
-/// the counters of decisions on this site and of its responses.
-///
-/// # Errors
-/// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits
-/// for too long.
+/// Decides a request, and first fetches the site's robots.txt or `tdmrep.json` if necessary. Logs the fetch, but not
+/// the decision. If the robots.txt is looked up, sets `tally` to the counters of the site.
 pub(crate) async fn decide(
     generation: &Generation,
     requester: Requester,
@@ -100,12 +92,12 @@ pub(crate) async fn decide(
     };
     match ruled {
         Ruled::Decided(decision) => Ok(decision),
-        // Boxed, so that the future stays small for requests that need no `tdmrep.json`.
+        // Boxed to keep the future small for requests that need no `tdmrep.json`.
         Ruled::NeedsTdmrep(undecided) => Box::pin(with_tdmrep(generation, requester, undecided)).await,
     }
 }
 
-/// Decides a question as if `lookup` were the result of looking up the site's robots.txt, and as if the site had no
+/// Decides a question as if `lookup` were the result of looking up the robots.txt, and as if the site had no
 /// `tdmrep.json`. Fetches nothing. Blocks while it decides.
 pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: Lookup) -> Decision {
     let prohibited = screen(generation, &question.target.origin);
@@ -113,7 +105,6 @@ pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: L
 }
 
 /// Decides a question by what robotgate has in memory about the site, even if that has expired. Fetches nothing.
-/// Returns `None` if robotgate knows nothing about the site.
 pub(crate) fn decide_from_memory(generation: &Generation, question: Question) -> Option<Decision> {
     let state = generation.store.held(&question.target.origin)?;
     let at = state.current().map_or_else(SystemTime::now, |copy| copy.fetched);
@@ -124,8 +115,7 @@ pub(crate) fn decide_from_memory(generation: &Generation, question: Question) ->
         .then(|| decide_with(generation, question, lookup.clone()))
 }
 
-/// Completes a decision that also needs the site's `tdmrep.json`. If robotgate cannot fetch that file again, the last
-/// one that it fetched applies.
+/// Completes a decision that also needs the site's `tdmrep.json`. If fetching it again fails, the last one applies.
 async fn with_tdmrep(
     generation: &Generation,
     requester: Requester,
@@ -135,7 +125,7 @@ async fn with_tdmrep(
     let can_refuse = generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]);
     let found = match look_up(store, generation, requester, undecided.origin()).await {
         Ok((found, _)) => found,
-        // If robotgate only reports what `tdmrep.json` files forbid, a failed lookup must not refuse the request.
+        // If `tdmrep.json` files cannot refuse anything, a failed lookup must not do so either.
         Err(_) if !can_refuse => return Ok(undecided.complete(Tdmrep::NotAsked)),
         Err(error) => return Err(error.into()),
     };
@@ -161,8 +151,7 @@ async fn with_tdmrep(
     }
 }
 
-/// Calls `decide`, which takes long. While the maximum number of such calls are running, waits for one of them to end.
-/// If the requests of several clients wait, the clients take turns.
+/// Calls `decide`, which takes long. If too many such calls run, waits until one of them ends. Clients take turns.
 async fn at_length<T>(
     generation: &Generation,
     requester: Requester,
@@ -175,15 +164,14 @@ async fn at_length<T>(
     Ok(tokio::task::block_in_place(decide))
 }
 
-/// Returns why bots may not connect to `origin`. Returns `None` if nothing forbids it before the name is resolved. The
-/// addresses of a name are checked later.
+/// Returns why bots may not connect to `origin`, as far as this is known before its name is resolved.
 pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String> {
     let screened = generation.egress.screen(origin);
     screened.err().map(|prohibited| prohibited.to_string())
 }
 
-/// Looks up the robots.txt copy after a decision that did not need it, and adds it to the decision. robotgate can then
-/// answer a bot's request for the robots.txt with the copy. If the lookup fails, returns the decision unchanged.
+/// Adds the robots.txt copy to a decision that did not need it, so that robotgate can answer a bot's own request for
+/// the robots.txt. If the lookup fails, returns the decision unchanged.
 pub(super) async fn with_copy(
     generation: &Generation,
     requester: Requester,
@@ -199,8 +187,7 @@ pub(super) async fn with_copy(
     }
 }
 
-/// Looks up the robots.txt or the `tdmrep.json` of `origin`, depending on `store`, and fetches the file first if
-/// necessary.
+/// Looks up the robots.txt or the `tdmrep.json` of `origin`, depending on `store`.
 async fn look_up(
     store: &Arc<Store>,
     generation: &Generation,
@@ -216,8 +203,8 @@ async fn look_up(
     store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Returns the requester that stands for all operators who ask how robotgate would decide a request. The fetches that
-/// their questions cause have one common limit.
+/// Returns the requester for all operators who ask how robotgate would decide a request. One limit applies to the
+/// fetches of all of them.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,
@@ -225,5 +212,4 @@ pub(crate) fn operators(config: &Config) -> Requester {
     }
 }
 
-/// A decision that takes long fails if it has not begun within this time.
 const MAX_WAIT: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! Limits for clients: the list of all limits, how often each was exceeded, and allowances that refill with time. This
-//! module reads no clock: callers pass the time.
+//! Limits for clients: the list of limits, how often each was exceeded, and allowances that refill with time. Reads no
+//! clock.
 
 use std::{
     fmt,
@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{fetch::TOO_MANY_FETCHES, ratelimited::EventCounter};
 
-/// A limit for clients, which the configuration sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     Connections,
@@ -30,32 +29,29 @@ pub(super) enum Limit {
     TunnelTimeout,
 }
 
-/// Counts how often each limit was exceeded.
 #[derive(Debug)]
 pub(super) struct Tally {
     since: Instant,
     counts: [EventCounter; Limit::ALL.len()],
 }
 
-/// How often a client may still do something, for example cause a new certificate. The allowance refills gradually, up
-/// to the full amount.
+/// How often a client may still do something, such as cause a new certificate. Refills gradually, up to the full
+/// amount.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
     left: f64,
     at: Instant,
 }
 
-/// Counts how often the client of an HTTP/2 connection cancels requests.
-///
-/// When a client cancels a request, it may send the next one immediately, although robotgate's work for the first one
-/// continues for a while. Therefore robotgate limits the number of cancelled requests per time (CVE-2023-44487).
+/// Counts how often the client of an HTTP/2 connection cancels requests. A cancelled request makes room for the next
+/// one although robotgate still works on it, so this needs a limit (CVE-2023-44487).
 #[derive(Debug)]
 pub(super) struct Resets {
     allowed: u32,
     allowance: Mutex<Allowance>,
     /// Number of requests that are being served, including cancelled ones.
     pub(super) served: AtomicU32,
-    /// This token is cancelled once the client has cancelled too many requests.
+    /// Cancelled once the client has cancelled too many requests.
     pub(super) enough: CancellationToken,
 }
 
@@ -71,7 +67,6 @@ impl Resets {
         }
     }
 
-    /// Counts a cancelled request.
     pub(super) fn count(&self, now: Instant) {
         let mut allowance = self.allowance.lock();
         if !allowance.take(self.allowed, RESETS_WITHIN, now) {
@@ -116,7 +111,6 @@ impl Limit {
         }
     }
 
-    /// Returns the sentence that tells a client which limit it exceeded.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Limit::Connections => {
@@ -163,14 +157,14 @@ impl Tally {
         }
     }
 
-    /// Returns the configuration key of each limit, and how often clients exceeded the limit.
+    /// Returns the key of each limit, and how often it was exceeded.
     pub(super) fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let total = |limit: Limit| self.counts[limit as usize].total();
         Limit::ALL.into_iter().map(move |limit| (limit.key(), total(limit)))
     }
 
-    /// Counts that a client exceeded a limit. Logs each limit at most once a second, so that a client cannot fill the
-    /// log. `client` is the client's address as the log may show it.
+    /// Counts that a client exceeded a limit, and logs each limit at most once a second. `client` is the address as the
+    /// log may show it.
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
         let count = &self.counts[limit as usize];
         if let Some(total) = count.note(now.saturating_duration_since(self.since)) {
@@ -189,8 +183,7 @@ impl Allowance {
         }
     }
 
-    /// Uses one unit of the allowance. In each `time`, a client may use `amount` units. Returns `false` if none is
-    /// left.
+    /// Uses one unit. In each `time`, a client may use `amount` units. Returns `false` if none is left.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);
         self.at = now;
@@ -201,7 +194,6 @@ impl Allowance {
         true
     }
 
-    /// Returns whether the whole allowance is left.
     pub(super) fn is_full(&self, amount: u32, time: Duration, now: Instant) -> bool {
         self.refilled(amount, time, now) >= f64::from(amount)
     }
@@ -212,7 +204,7 @@ impl Allowance {
     }
 }
 
-/// `proxy.max-http2-resets` says how many requests a client may cancel within this time.
+/// The period of `proxy.max-http2-resets`.
 const RESETS_WITHIN: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
@@ -227,9 +219,7 @@ mod tests {
         let mut allowance = Allowance::full(3, start);
         let mut take = |seconds| allowance.take(3, MINUTE, start + Duration::from_secs(seconds));
         assert_eq!([0, 0, 0, 0].map(&mut take), [true, true, true, false]);
-        // One of the three comes back every 20 seconds.
         assert_eq!([19, 20, 21].map(&mut take), [false, true, false]);
-        // There are never more than three.
         assert_eq!([600, 600, 600, 600].map(&mut take), [true, true, true, false]);
         assert!(!allowance.is_full(3, MINUTE, start + Duration::from_secs(659)));
         assert!(allowance.is_full(3, MINUTE, start + Duration::from_secs(660)));

@@ -31,24 +31,20 @@ pub struct Live {
     current: ArcSwap<Generation>,
     pub(super) clients: Arc<Clients>,
     pub(super) metrics: Arc<Metrics>,
-    /// Clients that do not trust the certificates of the local certificate authority.
     pub(super) rejections: Arc<Rejections>,
-    /// What happened in the last days, for charts.
     pub(super) history: Arc<History>,
-    /// Audit logs of earlier configurations, to which requests may still write.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
-    /// Whether the proxy is stopping. Each request reads this. An atomic value is used, because to read the channel
-    /// that announces the stop takes a lock.
+    /// Whether the proxy is stopping. Atomic, because each request reads it, and the channel for the stop takes a lock.
     stopping: AtomicBool,
 }
 
 // === impl Live ===
 
 impl Live {
-    /// Loads the first configuration. Audit logs on standard output use `log_format`.
+    /// Loads the first configuration. `log_format` is for an audit log on standard output.
     ///
     /// # Errors
-    /// Fails if a file or another resource that the configuration names is not available.
+    /// Fails if a file or another resource that `config` names is not available.
     pub fn new(config: Config, log_format: LogFormat) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, Listening::default(), log_format)?);
         let metrics = generation.meter.metrics.clone();
@@ -66,8 +62,7 @@ impl Live {
         }))
     }
 
-    /// Puts the configuration of `generation` in force. The caller has built `generation` with
-    /// [`Generation::followed_by`] from the one that is in force now.
+    /// Puts `generation` in force. It must come from [`Generation::followed_by`] of the one that is in force now.
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
@@ -86,13 +81,12 @@ impl Live {
         self.clients.set_mask(generation.config.audit.privacy.mask_client);
         match (&generation.pacer, generation.config.pace, &before.pacer) {
             (Some(pacer), Some(pace), _) => pacer.local.reconfigure(&pace),
-            // The new configuration has no `[pace]`, so requests that wait for their turn must not wait any longer.
+            // Without `[pace]`, requests must not wait for their turn any longer.
             (_, _, Some(before)) => before.local.lift(),
             _ => {}
         }
         if !generation.reaches_like(&before) {
-            // The new configuration may allow sites that were out of reach before. So if the last fetch of a site's
-            // robots.txt or `tdmrep.json` failed, the next request to the site fetches it again.
+            // Sites that were out of reach may be allowed now, so fetch their files again with the next request.
             generation.store.retry_failures();
             generation.tdmrep.retry_failures();
         }
@@ -100,7 +94,7 @@ impl Live {
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
         let mut logs = self.audit_logs.lock();
-        // Drop the logs that only this list still refers to. When a log is dropped, it writes its remaining lines.
+        // A log that only this list refers to writes its remaining lines when it is dropped.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();
@@ -121,12 +115,12 @@ impl Live {
         self.generation().store.clone()
     }
 
-    /// Returns the clients that do not trust the certificates of the local certificate authority.
+    /// Returns the clients that do not trust robotgate's certificates.
     pub fn rejections(&self) -> &Arc<Rejections> {
         &self.rejections
     }
 
-    /// Returns what happened in the last days, for charts.
+    /// Returns the counts of the last days, for charts.
     pub fn history(&self) -> &Arc<History> {
         &self.history
     }
@@ -148,7 +142,7 @@ impl Live {
         self.clients.connections()
     }
 
-    /// Returns whether the proxy is stopping. If it is, connections do not wait for further requests.
+    /// Returns whether the proxy is stopping, so that connections do not wait for further requests.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -163,14 +157,13 @@ impl Live {
         self.current.load()
     }
 
-    /// Returns the configuration in force, to keep for as long as needed.
+    /// Returns the configuration in force.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }
 }
 
-/// Returns a warning for each configured limit that clients cannot reach, because this process may open too few files.
-/// Limits with their default value cause no warning.
+/// Returns a warning for each limit that `config` sets higher than the number of open files of this process allows.
 pub fn beyond_files(config: &Config) -> Vec<String> {
     Clients::beyond_files(config, open_files())
 }

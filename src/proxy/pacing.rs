@@ -1,5 +1,4 @@
-//! Makes a request wait until the site's pace allows it. The request waits after the decision to forward it, and before
-//! that decision is logged. [`crate::pace`] says how long it has to wait.
+//! Makes a request wait until the site's pace allows it, after the decision to forward it and before that is logged.
 
 use std::time::SystemTime;
 
@@ -15,19 +14,15 @@ use crate::{
     pacer::{Pacer, SharedPacer, TooEarly},
 };
 
-/// Why a request is not forwarded after it waited for the site's pace.
 pub(super) enum Unpaced {
     NoDecision(NoDecision),
     /// The client has left. The value is the decision from before the wait.
     Gone(Box<Decision>),
 }
 
-/// Waits until the site's pace allows a request that is to be forwarded, and stores this permission in `exchange`.
-/// After a wait, decides the request again, because the site's robots.txt may have changed. If the wait would be too
-/// long, returns a decision that defers the request. `gone` completes when the client leaves.
-///
-/// # Errors
-/// Fails if the client has left, or the request cannot be decided again.
+/// Waits until the site's pace allows a request, and stores the turn in `exchange`. Decides the request again after a
+/// wait, because the robots.txt may have changed, or defers it if the wait would be too long. `gone` completes when the
+/// client leaves.
 pub(super) async fn wait_for_turn(
     exchange: &mut Exchange,
     requester: Requester,
@@ -78,23 +73,19 @@ pub(super) async fn wait_for_turn(
 // === impl Generation ===
 
 impl Generation {
-    /// Returns the pacer, and the pace limits that apply to this request. Returns `None` if the request is not
-    /// forwarded or has no limits.
     fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, PaceLimits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
-        // `limits` fails only if the `Crawl-delay` of the site is too long. That does not happen here, because
-        // robotgate forwards no requests to such a site.
+        // Fails only for a `Crawl-delay` that is too long, and requests to such a site are not forwarded.
         Some((pacer, decision.limits().ok()??))
     }
 
-    /// Returns when the site's pace would allow a request with this decision, and which limit delays it. Returns `None`
-    /// if the pace would allow the request now. Does not reserve that time for the request.
+    /// Returns when the site's pace will allow a request, and which limit delays it. Returns `None` if the pace allows
+    /// the request now. Reserves nothing.
     pub(crate) async fn not_before(&self, decision: &Decision) -> Option<(SystemTime, Cause)> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();
         let later = pacer.not_before(&decision.target().origin, bot, &limits).await?;
-        // Read the pacer's clock before the system's. A delay between the two can then make the result too late, but
-        // never too early.
+        // Read the pacer's clock first. A delay between the two then makes the result too late, but never too early.
         let left = later.at.saturating_duration_since(Pacer::now());
         Some((SystemTime::now() + left, later.cause))
     }

@@ -1,16 +1,8 @@
-//! Logs clients that reject the certificates which robotgate uses to intercept connections. The log names the client,
-//! and a command that shows how to make the client trust the local certificate authority.
+//! Logs clients that reject robotgate's certificates, with a command that makes the client trust the local authority.
 //!
-//! A client rejects a certificate in one of three ways:
-//!
-//! - It sends a TLS alert.
-//! - It closes the connection during the handshake.
-//! - It closes the connection right after the handshake, before the first byte of a request. Node.js and programs that
-//!   use GnuTLS check the certificate only then.
-//!
-//! Chromium also closes connections in the last two ways although it trusts the certificate: it opens a spare
-//! connection, and closes it once another one serves its requests over HTTP/2. So a close is a sign of rejection only
-//! if the same program sends nothing on its other connections to the same origin.
+//! A client rejects a certificate by a TLS alert, or by closing the connection during the handshake or right after it
+//! (Node.js and GnuTLS). Chromium also closes spare connections in this way, although it trusts the certificate. So a
+//! close counts only if the same program sends nothing on its other connections to the same origin.
 
 use std::{
     hash::Hash,
@@ -22,8 +14,7 @@ use http::HeaderValue;
 use super::{client_connection::OuterConnect, context::Context, handshake::cause};
 use crate::{origin::Scheme, ratelimited::ratelimited, text::plain, trust::RejectionKind, trust::clients};
 
-/// Logs why a TLS handshake with a client failed. Looks for the client's alert in the text of `error`, because pingora
-/// reports the alert only there.
+/// Logs why a TLS handshake with a client failed. pingora reports the client's alert only in the text of `error`.
 pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: &OuterConnect, context: &Context) {
     let text = error.to_string();
     let cause = cause(error);
@@ -39,9 +30,8 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs that a client closed a connection without sending anything on it. Logs this only for a TLS connection inside a
-/// CONNECT that the client closed soon after the handshake, because the client may then have rejected the certificate.
-/// `after` is the time from the moment when the client could first send, until it closed the connection.
+/// Logs that a client closed a connection without sending anything. Does so only for TLS inside a CONNECT and if the
+/// close came soon `after` the handshake, because the client may then have rejected the certificate.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https
@@ -51,7 +41,7 @@ pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     }
 }
 
-/// Notes that a client sent bytes on a connection inside a CONNECT, so it trusts the certificate.
+/// Notes that a client sent bytes inside a CONNECT, so it trusts the certificate.
 pub(super) fn note_trust(context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && let Some(program) = program(outer_connect, context)
@@ -60,8 +50,7 @@ pub(super) fn note_trust(context: &Context) {
     }
 }
 
-/// Logs that a client closed a connection, probably because it rejects the certificate. Logs nothing if the client is a
-/// browser, or if its other connections show that it trusts the certificate.
+/// Logs that a client closed a connection, unless it is a browser or trusts the certificate on other connections.
 async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
     if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;
@@ -81,8 +70,8 @@ async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context)
     }
 }
 
-/// Returns the client's address, the User-Agent of its CONNECT, and the CONNECT's origin. Connections that agree in all
-/// three probably belong to the same program. Returns `None` if the CONNECT has no User-Agent.
+/// Returns what connections of the same program probably have in common: the client's address, the User-Agent of the
+/// CONNECT, and its origin.
 fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<impl Hash + 'a> {
     let user_agent = outer_connect.user_agent.as_ref()?;
     Some((
@@ -92,8 +81,7 @@ fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<imp
     ))
 }
 
-/// Returns whether the client is a browser. If a browser closes a connection, this does not show that it rejects the
-/// certificate: to reject one, browsers send an alert, and they close spare connections at any time.
+/// A browser's close is no sign of rejection: browsers reject by an alert, and close spare connections at any time.
 fn is_browser(user_agent: &HeaderValue) -> bool {
     let text = String::from_utf8_lossy(user_agent.as_bytes());
     matches!(clients::guess(&text), Some("chromium" | "firefox"))
@@ -135,16 +123,12 @@ fn log_rejection(kind: RejectionKind, cause: &str, outer_connect: &OuterConnect,
     }
 }
 
-/// TLS alerts that reject a certificate (RFC 8446 §6.2), by rustls's names for them. Java and browsers, which check
-/// certificates by rules of their own, send `certificate_unknown`.
+/// TLS alerts that reject a certificate (RFC 8446 §6.2), by rustls's names. Java and browsers send
+/// `certificate_unknown`.
 const ALERTS: [&str; 4] = ["UnknownCA", "BadCertificate", "CertificateUnknown", "UnknownCa"];
 const GONE: [&str; 3] = ["handshake eof", "reset by peer", "Broken pipe"];
-/// Maximum length of a User-Agent in the log, in bytes.
 const MAX_USER_AGENT: usize = 200;
-/// After a client closed a connection, robotgate waits this long for bytes on the client's other connections, which
-/// would show that the client trusts the certificate. A client closes a spare connection when it is about to use
-/// another one.
+/// After a close, robotgate waits this long for bytes on the client's other connections, which would show trust.
 const GRACE: Duration = Duration::from_secs(1);
-/// A client that rejects the certificate closes the connection soon after the handshake. If it closes the connection
-/// later than this, robotgate does not log a rejection.
+/// A close counts as a rejection only within this time after the handshake.
 const AT_ONCE: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
 //! Changes the heads of messages as a proxy has to (RFC 9110 §7.6), and checks whether a response may be forwarded.
-//! These are pure functions, without I/O. They never change a path or a query.
+//! Pure functions, which never change a path or a query.
 
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 use pingora::Result;
@@ -20,7 +20,7 @@ pub(super) struct RequestForm {
     pub(super) upgrades: bool,
 }
 
-/// Changes a request into the form for the origin. If `via` is set, adds this name of the proxy to the Via field.
+/// Changes a request into the form for the origin. `via` is the name of the proxy to add to the Via field.
 pub(super) fn to_origin(
     request: &mut RequestHeader,
     received: RequestForm,
@@ -33,14 +33,13 @@ pub(super) fn to_origin(
         upgrades,
     } = received;
     for name in fields::hop_by_hop(&request.headers, &NOT_TO_ORIGINS) {
-        // In an HTTP/2 request, TE only says that the client accepts trailers. So forward it.
+        // In HTTP/2, TE only says that the client accepts trailers.
         if name != header::TE || request.version != Version::HTTP_2 {
             request.remove_header(&name);
         }
     }
     if request.version == Version::HTTP_2 {
-        // `Expect` asks to be told when to send the content. robotgate tells the client this itself, without asking the
-        // origin.
+        // robotgate tells the client itself when to send the content.
         request.remove_header(&header::EXPECT);
     }
     if upgrades {
@@ -58,8 +57,8 @@ pub(super) fn to_origin(
         request.insert_header(header::COOKIE, cookie)?;
     }
     if has_content && request.version != Version::HTTP_2 {
-        // An origin that ignores the content could read it as the next request on the connection, which robotgate would
-        // not have decided. So no other request may follow: with this field, pingora does not keep the connection.
+        // An origin that ignores the content could read it as the next request, which robotgate would not have decided.
+        // With this field, pingora does not keep the connection.
         request.insert_header(header::CONNECTION, "close")?;
         if !request.headers.contains_key(header::CONTENT_LENGTH) {
             request.insert_header(header::TRANSFER_ENCODING, "chunked")?;
@@ -78,12 +77,9 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Checks whether an origin's response may be forwarded. `upgrade` has the fields of the request if it asked for a
-/// WebSocket, and is `None` otherwise.
-///
-/// # Errors
-/// Fails if the response switches to a protocol that the client did not ask for (RFC 9110 §15.2.2), has a status that
-/// only a proxy may send (§15.5.8), or does not say clearly where its content ends.
+/// Checks whether an origin's response may be forwarded. `upgrade` has the fields of a request for a WebSocket. Fails
+/// if the response switches to another protocol (RFC 9110 §15.2.2), has a status that only a proxy may send (§15.5.8),
+/// or does not say clearly where its content ends.
 pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
         StatusCode::SWITCHING_PROTOCOLS => match upgrade {
@@ -96,7 +92,7 @@ pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeade
     }
 }
 
-/// Removes the fields from an origin's response that are for one connection only, and adds the proxy's `name` to Via.
+/// Removes fields that are for one connection only from an origin's response, and adds the proxy's `name` to Via.
 pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<()> {
     if let Some(length) = fields::only_length(&response.headers) {
         response.insert_header(header::CONTENT_LENGTH, length)?;
@@ -110,32 +106,30 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
     Ok(())
 }
 
-/// Changes a response into the form for a client whose request had the version `received`. Replaces the fields that
-/// only robotgate may set, such as `Robots-Decision`.
+/// Changes a response into the form for a client that used the version `received`, and replaces the fields that only
+/// robotgate may set.
 pub(super) fn to_client(
     response: &mut ResponseHeader,
     received: Version,
     name: &str,
     decision: Option<String>,
 ) -> Result<()> {
-    // A response has the version of its sender (RFC 9110 §6.2), which is robotgate here, not the origin.
+    // A response has the version of its sender (RFC 9110 §6.2), which is robotgate.
     response.set_version(Version::HTTP_11);
     let is_bare = response.status.is_informational()
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if is_bare {
-        // A response with one of these statuses has no content, so it must not say where its content ends (RFC 9112
-        // §6.1, RFC 9110 §8.6).
+        // These responses have no content and must not say where it ends (RFC 9112 §6.1, RFC 9110 §8.6).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
     if response.status.is_informational() {
         response.remove_header(&header::CONTENT_LENGTH);
     }
     if received == Version::HTTP_10 {
-        // HTTP/1.0 has no chunked coding: the content ends when the connection closes (RFC 9112 §6.1).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
-    // A 204 must not have a Content-Length (RFC 9110 §8.6). A 304 may have one. But over HTTP/2, Go's client would
-    // then wait for content and fail, because pingora ends the stream after the head.
+    // A 204 must not have a Content-Length (RFC 9110 §8.6). A 304 may, but over HTTP/2 it makes Go's client wait for
+    // content and fail.
     if response.status == StatusCode::NO_CONTENT
         || (response.status == StatusCode::NOT_MODIFIED && received == Version::HTTP_2)
     {
@@ -154,10 +148,9 @@ pub(super) fn to_client(
     Ok(())
 }
 
-/// Fields that are removed from every request, because they are for one connection only.
 static NOT_TO_ORIGINS: [HeaderName; 3] = [header::CONNECTION, header::TRANSFER_ENCODING, header::TRAILER];
 
-/// Removes from trailers the fields that only robotgate may set.
+/// Removes the fields that only robotgate may set.
 pub(super) fn trailers(trailers: &mut HeaderMap) {
     trailers.remove(ROBOTS_DECISION);
     trailers.remove(PROXY_STATUS);

@@ -1,6 +1,5 @@
-//! Passes the numbers of decisions and the latest refusals to [`crate::history`], at regular intervals. This module
-//! takes them from the metrics, from the counters of each site, and from the lines of the audit log that are in memory.
-//! So requests need no additional work for the history.
+//! Passes the numbers of decisions and the latest refusals to [`crate::history`] at regular intervals, so that requests
+//! need no additional work for the history.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -16,7 +15,6 @@ use crate::{
 /// Passes the counts of one proxy to its history.
 pub struct Sampler {
     live: Arc<Live>,
-    /// The number of the last refusal that was read.
     refusal: u64,
 }
 
@@ -27,8 +25,8 @@ impl Sampler {
         Self { live, refusal: 0 }
     }
 
-    /// Adds to the history what was counted since the last call. `now` is the present time. Adds the counts of each
-    /// site only if `with_sites` is set, because there can be many sites. Takes some milliseconds.
+    /// Adds what was counted since the last call. Adds the counts of each site only if `with_sites` is set, because
+    /// there can be many. Takes some milliseconds.
     pub fn sample(&mut self, now: SystemTime, with_sites: bool) {
         let recent = self.live.recent();
         let tail = recent.tail(Some(self.refusal), usize::MAX);

@@ -6,10 +6,10 @@ use quick_cache::{DefaultHashBuilder, UnitWeighter, sync::Cache};
 
 use crate::{copy::Sha256, origin::Origin};
 
-/// The robots.txt texts that robotgate has seen for each origin since it started. The memory is limited, so a text that
-/// robotgate has not seen for long can count as new again.
+/// The robots.txt texts that robotgate has seen for each origin since it started. Memory is limited, so an old text can
+/// count as new again.
 pub(super) struct SeenTexts {
-    /// Each key is a hash of two values together: an origin, and the digest of one of its texts.
+    /// Each key is a hash of an origin and the digest of one of its texts.
     seen: Cache<u64, ()>,
     hasher: DefaultHashBuilder,
 }
@@ -17,8 +17,8 @@ pub(super) struct SeenTexts {
 // === impl SeenTexts ===
 
 impl SeenTexts {
-    /// Records the digests of an origin's robots.txt before and after a fetch. Returns whether the text after the fetch
-    /// is new: it differs from the one before, and was not recorded for this origin earlier.
+    /// Records the digests from before and after a fetch. Returns whether the text has changed to one that was not
+    /// recorded for this origin.
     pub(super) fn note(&self, origin: &Origin, before: Option<Sha256>, after: Option<Sha256>) -> bool {
         let key = |digest| self.hasher.hash_one((origin, digest));
         if let Some(before) = before {
@@ -48,9 +48,8 @@ impl fmt::Debug for SeenTexts {
     }
 }
 
-/// Number of texts for which memory is reserved at the start.
 const EXPECTED: usize = 1000;
-/// Maximum number of texts to remember. Each takes about 30 bytes.
+/// Maximum number of texts. Each takes about 30 bytes.
 const MAX: u64 = 200_000;
 
 #[cfg(test)]
@@ -70,7 +69,7 @@ mod tests {
             (&a, one, two, true),
             (&a, two, one, false),
             (&b, None, one, true),
-            // After a restart, the text from before the fetch came from disk and was not recorded.
+            // After a restart, the text from before the fetch came from disk.
             (&b, three, two, true),
             (&b, two, three, false),
         ] {

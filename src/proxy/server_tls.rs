@@ -1,6 +1,5 @@
-//! The TLS of robotgate's own listeners, for clients that use robotgate as an `https://` proxy: its certificate, and
-//! the root certificates against which clients' certificates are checked. This module reads the files that the
-//! configuration names, and does not listen.
+//! The TLS of robotgate's own listeners: its certificate, and the root certificates for clients' certificates. Reads
+//! the files that the configuration names, and does not listen.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,7 +24,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     pub config: Arc<ServerConfig>,
-    /// Digest of the certificate and its intermediates. It shows whether a reload changed them.
+    /// SHA-256 of the certificate and its intermediates, which shows whether a reload changed them.
     pub certificate: [u8; 32],
 }
 
@@ -74,15 +73,15 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
         },
         error => error.into(),
     })?;
-    // Clients speak only HTTP/1.1 to the proxy itself. Inside a CONNECT, they can speak HTTP/2.
+    // Clients speak HTTP/2 only inside a CONNECT.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // A client can resume a session only with a ticket, which the client keeps, so robotgate stores nothing for it.
+    // Sessions are resumed only by tickets, which the client keeps.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     if tls.client_roots.is_empty() {
         config.ticketer = Ticketer::new()?;
     } else {
-        // Without tickets, no session is resumed. A client that resumes a session presents no certificate, so robotgate
-        // could not check whether the certificate is still valid.
+        // Without tickets, no session is resumed. A client that resumes one presents no certificate that could be
+        // checked.
         config.send_tls13_tickets = 0;
     }
     Ok(ServerTls {
@@ -103,8 +102,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerTlsEr
         .ok_or_else(|| ServerTlsError::NoCertificate(path.to_owned()))
 }
 
-/// Returns the verifier of clients' certificates. Returns `None` if no root certificates are configured. A client
-/// without a certificate may connect, because it can prove in another way which bot it is.
+/// Returns the verifier of clients' certificates, if root certificates are configured. A client without a certificate
+/// may connect, because it can prove in another way which bot it is.
 fn verifier(
     roots: &[CertificateDer<'static>],
     provider: Arc<rustls::crypto::CryptoProvider>,

@@ -16,13 +16,12 @@ impl Live {
         &self.metrics
     }
 
-    /// Returns all metrics as text. This takes some milliseconds if many origins are known, so do not call it on an
-    /// asynchronous thread.
+    /// Returns all metrics as text. Blocks for some milliseconds if many origins are known.
     pub fn metrics_text(&self, format: Format) -> String {
         self.metrics.text(self.snapshot(), format)
     }
 
-    /// Reads the metrics that are not counted while requests are served. This takes as long as
+    /// Reads the metrics that are not counted while requests are served. Blocks as long as
     /// [`metrics_text`](Self::metrics_text).
     pub fn snapshot(&self) -> Snapshot {
         let generation = self.generation();
@@ -52,7 +51,6 @@ impl Live {
     }
 
     /// Counts the origins in memory by what robotgate knows of their robots.txt: rules, no robots.txt, or unreachable.
-    /// Does not count an origin whose robots.txt was never fetched.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
         let mut counts = AnswerKind::ALL.map(|holds| (holds.as_str(), 0));
         let now = SystemTime::now();

@@ -1,6 +1,5 @@
-//! Serves the requests of an HTTP/2 connection. This module limits how many requests a client may send and cancel on
-//! the connection, and how long the connection may be idle. The HTTP/2 library itself limits malformed frames, heads in
-//! endless fragments, and requests that are cancelled before robotgate gets them (RFC 9113 §10.5).
+//! Serves the requests of an HTTP/2 connection, and limits how many a client may send and cancel. The HTTP/2 library
+//! limits malformed frames, endless heads, and requests that are cancelled early (RFC 9113 §10.5).
 
 use std::{
     sync::{
@@ -37,14 +36,13 @@ use super::{
     timer::Timer,
 };
 
-/// Serves an HTTP/2 connection until it ends.
 pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, context: &Context) {
     let started = Instant::now();
     let (header_timeout, idle_timeout) = {
         let proxy = &context.live.current().config.proxy;
         (proxy.header_timeout, proxy.idle_timeout)
     };
-    // Wait for the first byte, because pingora would report an error for a connection that is closed unused.
+    // Wait for the first byte, because pingora would report an error for a connection that closes unused.
     let mut stream = ClientStream::new(stream, BytesMut::new());
     let first = tokio::select! {
         first = tokio::time::timeout(header_timeout, stream.read_early()) => first,
@@ -78,29 +76,25 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
         }
     }
     // A client that still reads responses also sends window updates. If robotgate closed the connection with unread
-    // bytes, the client would lose the rest of its responses. So read until the client ends the connection.
+    // bytes, the client would lose the rest of its responses.
     if let Ok(mut stream) = given_back.await {
-        // If the shutdown fails, the reads in `linger` end immediately, so the error needs no handling.
+        // If this fails, the reads in `linger` end immediately.
         let _ = tokio::time::timeout(DRAIN_TIME, AsyncWriteExt::shutdown(&mut stream)).await;
         linger(&mut stream, DRAIN_TIME).await;
     }
 }
 
-/// The requests of one HTTP/2 connection. Each has its own stream.
 struct Streams {
-    /// An owned value, because pingora serves each stream in a separate task, which can end after the task of its
-    /// connection.
+    /// Owned, because a request's task can outlive the task of its connection.
     context: Context,
     max_streams: u32,
     max_resets: u32,
     max_header_list: u32,
-    /// Notified when the client begins a request while no other runs, and when the last running one ends.
+    /// Notified when a request begins while no other runs, and when the last running one ends.
     changed: Notify,
-    /// Number of requests that the client may still send.
     left: AtomicU32,
-    /// Set to true to tell the client to send no more requests.
     retire: watch::Sender<bool>,
-    /// Timers of requests that have ended. Later requests use them again.
+    /// Timers of ended requests, for reuse.
     timers: Mutex<Vec<Timer>>,
     outer_connect: Arc<OuterConnect>,
 }
@@ -117,9 +111,8 @@ impl Streams {
             },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            // The library refuses a larger head itself, without a response that says why. A client that only exceeds
-            // robotgate's own limit must get such a response. Besides, HTTP/2 counts 32 bytes more for each field (RFC
-            // 9113 §6.5.2). So this limit is twice as high as robotgate's own.
+            // Twice robotgate's own limit, because the library refuses a larger head without saying why, and HTTP/2
+            // counts 32 bytes more for each field (RFC 9113 §6.5.2).
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),
@@ -129,8 +122,7 @@ impl Streams {
         }
     }
 
-    /// Returns when the client has not begun its first request within `first`, or later when no request has run for
-    /// `idle`.
+    /// Returns when the first request has not begun within `first`, or when no request has run for `idle`.
     async fn silence(&self, first: Duration, idle: Duration) {
         let mut within = first;
         loop {
@@ -146,16 +138,16 @@ impl Streams {
         }
     }
 
-    /// Counts a request that begins. If it is the last one that the client may send on this connection, tells the
-    /// client to send no more. Returns `false` if robotgate must not serve the request, because too many already run.
+    /// Counts a request that begins. If it is the last one allowed on this connection, tells the client to send no
+    /// more. Returns `false` if robotgate must not serve it, because too many run.
     fn begin(&self) -> bool {
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
-            // Prevents `left` from wrapping around to a large number.
+            // Keep `left` from wrapping around.
             self.left.store(1, Ordering::Relaxed);
             self.retire.send_replace(true);
         }
-        // The client can have only `max_streams` requests open. If twice as many are being served, the client has
-        // cancelled at least half of them, faster than robotgate could end them. So robotgate ends the connection.
+        // A client has at most `max_streams` requests open. If twice as many run, it cancels requests faster than
+        // robotgate can end them, so the connection ends.
         let under_way = self.outer_connect.resets.served.fetch_add(1, Ordering::Relaxed);
         if under_way == 0 {
             self.changed.notify_one();
@@ -167,7 +159,6 @@ impl Streams {
         true
     }
 
-    /// Counts a request that has ended.
     fn end(&self) {
         if self.outer_connect.resets.served.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.changed.notify_one();
@@ -187,7 +178,6 @@ impl HttpServerApp for Streams {
             self.timers.lock().push(timer);
         }
         self.end();
-        // Return no connection for a next request, because an HTTP/2 stream carries only one.
         None
     }
 
@@ -195,11 +185,9 @@ impl HttpServerApp for Streams {
         let mut options = H2Options::new();
         options
             .max_concurrent_streams(self.max_streams)
-            // At this limit of cancelled requests, the library would end the connection without an error message.
-            // robotgate counts cancelled requests itself, and reports an error. So the library's limit is high, and
-            // only applies if robotgate counts too slowly.
+            // robotgate counts cancelled requests itself, and reports an error. At its own limit, the library ends the
+            // connection without one, so this limit is high.
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
-            // Maximum number of bytes of a response that robotgate keeps in memory while the client does not read.
             .max_send_buffer_size(SEND_BUFFER)
             .initial_window_size(WINDOW)
             .initial_connection_window_size(4 * WINDOW)
@@ -208,14 +196,12 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// Maximum number of bytes of a response that wait to be sent to the client. One read from an origin returns at most
-/// this many bytes.
+/// Maximum number of bytes of a response that wait to be sent to the client: as many as one read from an origin
+/// returns.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Number of bytes of a request's content that a client may send before the origin accepts them.
+/// How much content a client may send before the origin accepts it, in bytes.
 const WINDOW: u32 = 256 * 1024;
-/// Before the connection closes, the client has this long to read what was sent to it. The client may be slow, and much
-/// may be unread.
+/// How long the client has to read what was sent to it before the connection closes. It may be slow.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// The library's limit of cancelled requests is this many times as high as robotgate's own limits of open and of
-/// cancelled requests together.
+/// Ratio of the library's limit of cancelled requests to robotgate's limits of open and of cancelled ones.
 const UNCOUNTED: usize = 100;

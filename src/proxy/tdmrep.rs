@@ -1,10 +1,6 @@
-//! The `tdmrep.json` files of sites, which say whether the content may be used for text and data mining. This module
-//! says how much memory the files get, and makes the log lines about fetches of them. The files have a
-//! [`Store`](crate::store::Store) of their own, which shares the file on disk with the store of the robots.txt files.
-//! robotgate needs them for bots with the purpose of text and data mining, and for operators who ask about that
-//! purpose.
-//!
-//! [`crate::decision`] says which decisions need a site's `tdmrep.json`.
+//! The `tdmrep.json` files of sites, which say whether content may be used for text and data mining: how much memory
+//! they get, and the log lines about fetching them. They have a [`Store`](crate::store::Store) of their own, which
+//! shares the file on disk with the robots.txt files.
 
 use std::time::SystemTime;
 
@@ -21,9 +17,7 @@ use crate::{
 
 /// How `cache.max-bytes` is divided between the robots.txt files and the `tdmrep.json` files.
 pub(super) struct MemoryShares {
-    /// Bytes for the robots.txt files.
     pub(super) robots: u64,
-    /// Bytes for the `tdmrep.json` files.
     pub(super) tdmrep: u64,
 }
 
@@ -47,8 +41,7 @@ impl MemoryShares {
         }
     }
 
-    /// Returns whether bots need `tdmrep.json` files. If not, robotgate needs them only to answer questions of
-    /// operators.
+    /// Returns whether bots need `tdmrep.json` files, rather than only operators who ask questions.
     pub(super) fn is_for_bots(&self) -> bool {
         self.tdmrep != FOR_QUESTIONS
     }
@@ -96,8 +89,7 @@ impl LoggedFetcher {
         .line()
     }
 
-    /// Returns an audit log record about a fetched `tdmrep.json`, without the fields about the response. `states` are
-    /// what robotgate knew about the file before and after the fetch.
+    /// Returns a record without the fields about the response. `states` are from before and after the fetch.
     fn tdmrep_record<'a>(
         &'a self,
         origin: &'a str,
@@ -127,8 +119,8 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns, for the log, what robotgate knows of an origin's `tdmrep.json`: `file` or `none`, as the site last
-/// answered, or `unreachable` if the site has never answered. Returns `None` if no fetch has ended yet.
+/// Returns what the log calls the state of a `tdmrep.json`: `unreachable` if the site has never answered, and `None` if
+/// no fetch has ended yet.
 fn holds(state: &OriginState) -> Option<&'static str> {
     match (state.current(), state.answered()) {
         (Some(_), _) => Some("file"),
@@ -137,13 +129,11 @@ fn holds(state: &OriginState) -> Option<&'static str> {
     }
 }
 
-/// Minimum memory for the `tdmrep.json` files, in bytes, but never more than half of `cache.max-bytes`. Several files
-/// of the maximum size have to fit. Otherwise, robotgate would not keep a file of this size, and would fetch it for
-/// each request.
+/// Minimum memory for the `tdmrep.json` files in bytes, within half of `cache.max-bytes`. Several files of the maximum
+/// size have to fit, because a file that does not fit is fetched for each request.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
-/// Memory for the `tdmrep.json` files if only questions of operators need them, in bytes. It is so little that it comes
-/// on top of `cache.max-bytes`. If bots need the files, the memory for them is always more than this, so
-/// [`MemoryShares::is_for_bots`] can tell the two cases apart.
+/// Memory if only questions of operators need the files, in bytes, on top of `cache.max-bytes`. If bots need them, the
+/// memory is always more than this, on which `is_for_bots` relies.
 const FOR_QUESTIONS: u64 = 256 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! One timer for all the time limits of a connection. Each new limit moves the deadline of this timer, which costs less
-//! than to create a timer for each.
+//! One timer for all the time limits of a connection, because moving its deadline costs less than a new timer.
 
 use std::{
     pin::Pin,
@@ -14,7 +13,6 @@ pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 // === impl Timer ===
 
 impl Timer {
-    /// Returns `Ready` once `deadline` has passed.
     pub(super) fn poll_until(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if sleep.deadline() != deadline {
@@ -23,7 +21,6 @@ impl Timer {
         sleep.as_mut().poll(cx)
     }
 
-    /// Runs `future` until `deadline`. Returns `None` if the future has not ended by then.
     pub(super) async fn run<T>(&mut self, deadline: Instant, future: impl Future<Output = T>) -> Option<T> {
         let mut future = std::pin::pin!(future);
         std::future::poll_fn(|cx| match future.as_mut().poll(cx) {

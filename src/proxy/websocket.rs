@@ -1,13 +1,9 @@
-//! Checks whether an origin's `101` opens the WebSocket that a client asked for (RFC 6455 §4.1). This module does no
-//! I/O.
-//!
-//! robotgate must not forward any other `101`: the client could then send requests that robotgate does not decide.
+//! Checks whether an origin's `101` opens the WebSocket that a client asked for (RFC 6455 §4.1). Through any other
+//! `101`, the client could send requests that robotgate does not decide. Does no I/O.
 
 use http::{HeaderMap, HeaderValue, header};
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
-/// Returns whether `response` opens the WebSocket that `request` asked for. Its fields must show that the origin
-/// understood the request.
 pub(super) fn is_accepted(request: &HeaderMap, response: &HeaderMap) -> bool {
     let lists = |name, option: &str| {
         let values = response.get_all(name).iter().map(HeaderValue::as_bytes);
@@ -28,7 +24,6 @@ pub(super) fn is_accepted(request: &HeaderMap, response: &HeaderMap) -> bool {
         && lists(header::UPGRADE, "websocket")
 }
 
-/// Returns the value that `Sec-WebSocket-Accept` must have for a `Sec-WebSocket-Key`.
 fn accept_of(key: &[u8]) -> String {
     let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key);
