@@ -1,9 +1,6 @@
 //! Decides a logged request again, from its line in the audit log, the configuration and the robots.txt.
 //! [`what_if()`](fn@what_if) decides it as if one of these had been different. This module does no I/O and reads no
 //! clock.
-//!
-//! The decision itself is made by [`crate::decision`], as in the proxy. The log line says who sent the request, and how
-//! the fetch of the robots.txt ended.
 
 mod batch;
 mod cases;
@@ -40,8 +37,7 @@ pub enum ReplayOutcome {
     Same,
     /// The new decision differs from the logged one, in these fields.
     Different(Vec<Difference>),
-    /// The decision depended on the network or on the time of the request, for example because the request came too
-    /// early. So it cannot be made again.
+    /// The decision depended on the network or on the time of the request, so it cannot be made again.
     AsLogged,
     NotReplayable(Missing),
 }
@@ -81,11 +77,10 @@ pub enum Missing {
     Malformed(&'static str),
 }
 
-/// The robots.txt and the `tdmrep.json` that a log line names by their digests. Each is `None` if the line names none,
-/// or if the store of evidence does not have it.
+/// The robots.txt and the `tdmrep.json` that a log line names, as far as the store of evidence has them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Texts<'t> {
-    /// The robots.txt, parsed with the profile of the configuration with which the request is decided again.
+    /// Parsed with the profile of the configuration that decides the request again.
     pub robots: Option<&'t Arc<RobotsCopy>>,
     pub tdmrep: Option<&'t TdmRep>,
 }
@@ -119,8 +114,7 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     let mut differences = contradictions(logged, config);
     let is_pace = logged.is(Reason::Pace);
     let decided = match is_as_logged(logged) {
-        // The request had to wait because it came too early. But first, the robots.txt had allowed it, and that part
-        // can be decided again.
+        // The robots.txt had allowed the request before it had to wait. This part can be decided again.
         true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, texts).map(Some),
         true => Ok(None),
         false => decide(logged, config, texts).map(Some),
@@ -139,27 +133,22 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     }
 }
 
-/// Returns whether the decision depended on the network (the host's address, a credential) or on the time of the
-/// request (its turn at the site). A replay does not know these.
+/// Returns whether the decision depended on the network or on the time of the request, which a replay does not know.
 pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
     matches!(logged.basis(), Some(Basis::Network | Basis::Clock))
 }
 
-/// Decides the request of a log line again.
-///
-/// # Errors
-/// Fails if the line or the store of evidence lacks something that the decision depends on.
+/// Decides the request of a log line again. Fails if the line or the store of evidence lacks something that the
+/// decision depends on.
 pub fn decide(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Result<Decision, Missing> {
-    // Parts of the URL may be left out of the log, and a rule or statement may depend on them. If there is no
-    // robots.txt and no `tdmrep.json`, nothing can depend on them.
+    // The log may leave out parts of the URL, and a rule or statement may depend on them.
     if logged.robots_sha256.is_some() || logged.tdmrep_sha256().is_some() {
         check_whole(logged, Some(config))?;
     }
     let lookup = || lookup(logged, &config.robots.policy, texts.robots);
     let decision = ask(logged, config)?.decide(None, |_| lookup(), |_| tdmrep(logged, texts.tdmrep))?;
     match texts.robots {
-        // The decision does not need the copy that the line names. Add it, so that `compare` can compare the agent and
-        // the group.
+        // The decision does not need this copy, but `compare` reads the agent and the group from it.
         Some(_) if decision.lookup.is_none() => Ok(decision.with_lookup(lookup()?)),
         _ => Ok(decision),
     }

@@ -1,5 +1,4 @@
-//! Decides the requests of many log lines again, on all cores. Keeps the texts that the lines name in memory, so that
-//! it seldom reads a text from the store of evidence twice.
+//! Decides the requests of many log lines again, on all cores, and keeps the texts that the lines name in memory.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -20,20 +19,18 @@ use crate::{
 pub struct Replayer {
     read: ReadTexts,
     cores: usize,
-    /// How much memory the parsed robots.txt files may take, in bytes. If they take more, all are dropped, and read
-    /// again when they are needed.
+    /// When `weight` exceeds this, all texts are dropped, and read again when they are needed.
     max_weight: usize,
     configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
     tdmreps: HashMap<Sha256, TdmRep>,
     /// The digests of texts that the store of evidence does not have.
     absent: BTreeSet<Sha256>,
-    /// How much memory the parsed robots.txt files take now, in bytes.
+    /// Size of `copies` and `tdmreps` in memory, in bytes.
     weight: usize,
 }
 
-/// A function that reads texts by their digests. Its result has no entry for a text that the store of evidence does not
-/// have.
+/// Reads texts by their digests. The result lacks texts that the store of evidence does not have.
 pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> + Send + Sync>;
 
 /// The result for one line of a log.
@@ -43,7 +40,7 @@ pub enum Replayed<'a, O = ReplayOutcome> {
     /// The time limit ended before this line was decided.
     Skipped,
     Unreadable,
-    /// The line is a record of the log other than a decision.
+    /// Another record of the log, or an empty line.
     Other,
 }
 
@@ -56,8 +53,7 @@ impl Replayer {
         Self::with(Box::new(move |digests| store.read(digests)), cores, MAX_WEIGHT)
     }
 
-    /// Creates a replayer that uses this many cores. `max_weight` limits the memory for parsed robots.txt files, in
-    /// bytes.
+    /// Creates a replayer that uses `cores` threads, and about `max_weight` bytes for texts.
     pub fn with(read: ReadTexts, cores: usize, max_weight: usize) -> Self {
         Self {
             read,
@@ -71,20 +67,14 @@ impl Replayer {
         }
     }
 
-    /// Decides the requests of log lines again. Returns the results in the order of the lines. Pass some thousand lines
-    /// at a time, because all texts that they name are in memory together.
-    ///
-    /// # Errors
-    /// Fails if the store of evidence cannot be read.
+    /// Decides the requests of log lines again, and returns the results in the order of the lines. Fails if the store
+    /// of evidence cannot be read.
     pub fn replay<'a>(&mut self, lines: &[&'a [u8]]) -> Result<Vec<Replayed<'a>>, FileError> {
         self.each(lines, None, |replayer, logged| Some(replayer.outcome(logged)))
     }
 
-    /// Decides the requests of log lines as if `change` had been in force. Once `is_late` returns true, skips the lines
-    /// that are left.
-    ///
-    /// # Errors
-    /// Fails if the store of evidence cannot be read.
+    /// Decides the requests of log lines as if `change` had been in force, and skips the lines that are left once
+    /// `is_late` returns true. Fails if the store of evidence cannot be read.
     pub fn what_if<'a>(
         &mut self,
         lines: &[&'a [u8]],
@@ -106,7 +96,7 @@ impl Replayer {
         })
     }
 
-    /// Decides the lines in portions. The texts of one portion fit into the memory that is allowed for them.
+    /// Decides the lines in portions whose texts fit into `max_weight`.
     fn each<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -120,7 +110,7 @@ impl Replayer {
         Ok(all)
     }
 
-    /// Parses the lines, reads the texts that they name, and decides them. Texts that `change` replaces are not read.
+    /// Decides one portion of lines. Does not read texts that `change` replaces.
     fn some<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -156,12 +146,8 @@ impl Replayer {
         (config, self.texts_of(logged, config))
     }
 
-    /// Returns the configuration for a decision: that of `change` if it has one, otherwise the one that the log line
-    /// names.
-    ///
-    /// # Errors
-    /// Fails if the line names no configuration, if the store of evidence does not have it, or if this version of
-    /// robotgate does not accept it.
+    /// Returns the configuration of `change` or, if it has none, the one that the log line names. Fails if the store of
+    /// evidence does not have it, or if this version of robotgate does not accept it.
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,
@@ -251,8 +237,7 @@ impl Replayer {
         Ok(())
     }
 
-    /// Reads texts in portions of a few thousand. A running proxy cannot write to the store of evidence while a portion
-    /// is read, so a portion must not take long.
+    /// Reads texts in portions, because a running proxy cannot write to the store of evidence during a read.
     fn read(&self, digests: BTreeSet<Sha256>) -> Result<Found, FileError> {
         let digests: Vec<_> = digests.into_iter().collect();
         let mut all = Found::with_capacity(digests.len());
@@ -267,9 +252,8 @@ impl Replayer {
 /// The text for each digest; `None` if the store of evidence does not have it.
 type Found = HashMap<Sha256, Option<Vec<u8>>>;
 
-/// How much memory the parsed robots.txt files of a command may take, in bytes.
+/// Maximum size of the texts in memory, in bytes.
 const MAX_WEIGHT: usize = 512 * 1024 * 1024;
 /// Roughly how much memory the largest robots.txt takes, in bytes.
 const LARGEST: usize = 1024 * 1024;
-/// How many texts to read from the store of evidence at a time.
 const AT_ONCE: usize = 2_000;

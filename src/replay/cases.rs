@@ -1,5 +1,4 @@
-//! Writes decisions as `[[expect]]` cases, which are tests that `robotgate check` runs. With these, an operator who has
-//! tried out a change with `what-if` can keep its effect as tests.
+//! Writes decisions as `[[expect]]` cases, so that an operator can keep the effect of a change as tests.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,17 +15,16 @@ use crate::{
     text::plain_message,
 };
 
-/// `[[expect]]` cases for decisions, one for each bot, site and rule. A case says what the configuration decides now,
-/// so the configuration meets it.
+/// `[[expect]]` cases for decisions, one for each bot, site and rule. The configuration meets each of them.
 #[derive(Debug, Default)]
 pub struct Cases {
     done: HashSet<CaseKey>,
-    /// Combinations of bot, site and rule for which no case could be written so far, each with the number of attempts.
+    /// Cases that could not be written so far, each with the number of attempts.
     failed: HashMap<CaseKey, u32>,
     text: String,
 }
 
-/// What a case is about. Decisions with the same key share one case.
+/// Decisions with the same key share one case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct CaseKey {
     bot: Option<String>,
@@ -48,9 +46,8 @@ struct Case<'a> {
 // === impl Cases ===
 
 impl Cases {
-    /// Adds a case for `decision`, which robotgate makes with `config` for the request in `logged`. Adds none if there
-    /// is one for the same bot, site and rule already. If `agent` is given, the case has this User-Agent instead of the
-    /// logged one.
+    /// Adds a case for `decision`, unless there is one for the same bot, site and rule. If `agent` is given, it
+    /// replaces the logged User-Agent.
     pub fn add(&mut self, logged: &LoggedDecision<'_>, decision: &Decision, config: &Config, agent: Option<&str>) {
         let key = CaseKey {
             bot: decision.shown_bot(),
@@ -86,7 +83,6 @@ impl Cases {
         let case = toml::to_string(&case).unwrap_or_default();
         let bot = key.bot.as_deref().unwrap_or("no bot");
         let title = plain_message(&format!("{bot} at {}: {basis}", key.origin), MAX_TITLE).into_owned();
-        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "# {title}\n[[expect]]\n{case}");
     }
 
@@ -95,8 +91,7 @@ impl Cases {
         self.done.len()
     }
 
-    /// Returns for how many combinations of bot, site and rule no case could be written. Their decisions depend on more
-    /// than a case can say.
+    /// Returns for how many combinations of bot, site and rule a case cannot express the decision.
     pub fn impossible(&self) -> usize {
         self.failed.len()
     }
@@ -107,8 +102,7 @@ impl Cases {
     }
 }
 
-/// Writes a decision as an `[[expect]]` case. Returns `None` if `config` does not meet the case, because the decision
-/// depends on something that a case cannot say.
+/// Returns `None` if the decision depends on something that a case cannot say.
 fn expectation(
     logged: &LoggedDecision<'_>,
     decision: &Decision,
@@ -117,8 +111,7 @@ fn expectation(
 ) -> Option<Expectation> {
     let robots = robots(decision)?;
     let sent = agent.or(logged.user_agent.as_deref()).unwrap_or_default();
-    // If a proof identified the bot, its User-Agent need not name it. So this also tries the bot's name as the
-    // User-Agent.
+    // The User-Agent of a bot that was identified by a proof need not name the bot, so also try the bot's name.
     [Some(sent), decision.shown_bot().as_deref()]
         .into_iter()
         .flatten()
@@ -154,10 +147,8 @@ fn robots(decision: &Decision) -> Option<String> {
     }
 }
 
-/// Maximum number of cases that are written.
 const MAX_CASES: usize = 10_000;
-/// If no case can be written for a decision, the next decisions with the same bot, site and rule are tried, up to this
-/// many.
+/// How often to try to write a case for the same bot, site and rule.
 const MAX_ATTEMPTS: u32 = 10;
 /// A robots.txt up to this size, in bytes, is written into a case as a whole.
 const MAX_ROBOTS: usize = 4 * 1024;

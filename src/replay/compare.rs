@@ -23,13 +23,13 @@ impl Difference {
     }
 }
 
-/// Returns the fields that contradict other fields of the same line. This needs no new decision.
+/// Returns the fields that contradict other fields of the same line.
 pub(super) fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut differ = |field, logged: Option<&str>, now: Option<&str>| {
         differences.extend(Difference::between(field, logged, now));
     };
-    // The log may have shortened the URL or escaped a character in it. If the URL does not parse, it is not compared.
+    // The log may have shortened the URL or escaped a character in it, so that it does not parse.
     if let Ok(Target { origin, .. }) = Target::parse(&logged.url) {
         differ("origin", Some(&logged.origin), Some(&origin.to_string()));
         if let Some(robots_url) = &logged.robots_url {
@@ -37,8 +37,7 @@ pub(super) fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Ve
         }
     }
     if is_as_logged(logged) {
-        // The verdict of a request that came too early is `defer`. It is `deny` only if the site's Crawl-delay is too
-        // long.
+        // A request that came too early is denied only if the site's Crawl-delay is too long. Otherwise it is deferred.
         let verdict = match logged.is(Reason::Pace) && logged.verdict != Verdict::Deny.as_str() {
             true => Verdict::Defer,
             false => Verdict::Deny,
@@ -97,8 +96,7 @@ pub(super) fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<D
     );
     let read_as = texts.read_as.as_ref().map(|(_, path)| &**path);
     differ("read_as", logged.read_as.as_deref(), read_as);
-    // A line can name a robots.txt copy that its decision does not need. The store of evidence may not have that copy
-    // any more, so the fields that come from it are not compared.
+    // The store of evidence may not have a copy that the decision does not need. Do not compare the fields from it.
     if decision.lookup.is_some() || logged.robots_sha256.is_none() {
         differ("agent", logged.agent.as_deref(), texts.agent.as_deref());
         differ("group", logged.group.as_deref(), texts.group.as_deref());
@@ -107,8 +105,7 @@ pub(super) fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<D
     differences
 }
 
-/// Compares the field `usage` of the logged and the new decision: the purposes of the bot, what the site says about
-/// them, what is known of its `tdmrep.json`, and why a purpose is refused.
+/// Compares the field `usage` of the logged and the new decision.
 fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>) -> Vec<Difference> {
     if logged.is_none() && now.is_none() {
         return Vec::new();

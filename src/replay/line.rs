@@ -33,7 +33,7 @@ pub struct LoggedDecision<'a> {
     pub agent: Option<String>,
     #[serde(borrow)]
     pub identity: Cow<'a, str>,
-    /// What identified the client. Versions up to 0.1 did not log this.
+    /// Versions up to 0.1 did not log this.
     #[serde(default)]
     pub matched_by: Option<String>,
     /// The client's address, with its port.
@@ -57,10 +57,10 @@ pub struct LoggedDecision<'a> {
     pub robots_status: Option<u16>,
     pub robots_sha256: Option<Sha256>,
     pub robots_error: Option<String>,
-    /// Digest of the configuration. Versions up to 0.1 did not log this.
+    /// Versions up to 0.1 did not log this.
     #[serde(default)]
     pub config_sha256: Option<Sha256>,
-    /// What the site says about the purposes of the bot. Versions up to 0.1 did not log this.
+    /// Versions up to 0.1 did not log this.
     #[serde(default)]
     pub usage: Option<LoggedUsage>,
 }
@@ -73,11 +73,9 @@ pub struct LoggedUsage {
     pub refused: Value,
     /// What was known of the site's `tdmrep.json`: a word of [`TdmrepState`], or null if the file did not matter.
     pub tdmrep: Value,
-    /// Digest of the `tdmrep.json` that was used.
     pub tdmrep_sha256: Option<Sha256>,
 }
 
-/// A parsed line of the log.
 #[derive(Debug)]
 pub(super) enum LoggedLine<'a> {
     Decision(Box<LoggedDecision<'a>>),
@@ -89,7 +87,7 @@ pub(super) enum LoggedLine<'a> {
 // === impl LoggedDecision ===
 
 impl LoggedDecision<'_> {
-    /// Returns what the decision rests on. `None` if this version does not know the reason.
+    /// Returns `None` if this version does not know the reason.
     pub(super) fn basis(&self) -> Option<Basis> {
         Reason::from_word(&self.reason).map(Reason::basis)
     }
@@ -98,12 +96,12 @@ impl LoggedDecision<'_> {
         self.reason == reason.as_str()
     }
 
-    /// Returns whether robotgate knew, when it decided the request, if the site has a `tdmrep.json`.
+    /// Returns whether robotgate knew at that time if the site has a `tdmrep.json`.
     pub(super) fn asked_for_tdmrep(&self) -> bool {
         self.has_tdmrep_state(TdmrepState::Found) || self.has_tdmrep_state(TdmrepState::None)
     }
 
-    /// Returns whether the first fetch of the site's `tdmrep.json` was still running when the request was decided.
+    /// Returns whether the first fetch of the site's `tdmrep.json` was still running.
     pub(super) fn waited_for_tdmrep(&self) -> bool {
         self.has_tdmrep_state(TdmrepState::Pending)
     }
@@ -117,8 +115,7 @@ impl LoggedDecision<'_> {
         self.usage.as_ref()?.tdmrep_sha256
     }
 
-    /// Returns what the site's `tdmrep.json` said about the URL, as the log line has it. `None` if the site had no such
-    /// file.
+    /// Returns what the site's `tdmrep.json` said about the URL, or `None` if the site had no such file.
     pub(super) fn tdmrep_answer(&self) -> Option<TdmrepAnswer> {
         let usage = self.usage.as_ref()?;
         let said = usage.said.as_array();

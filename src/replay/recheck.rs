@@ -9,7 +9,7 @@ use crate::{
     decision::{Basis, Decision, Tdmrep},
 };
 
-/// A site whose robots.txt is known: it has one, or has said that it has none.
+/// A site that has this robots.txt, or has said that it has none.
 #[derive(Debug)]
 pub struct AnsweredSite {
     state: Arc<OriginState>,
@@ -35,20 +35,16 @@ impl AnsweredSite {
     }
 
     /// Decides the request of a log line as if the site had this robots.txt. Returns `None` if the request was refused
-    /// for a reason that comes before the robots.txt: the host's address or the client's credential.
-    ///
-    /// # Errors
-    /// Fails if the line does not say enough about the request.
+    /// because of the host's address or the client's credential.
     pub fn decide(&self, logged: &LoggedDecision<'_>, config: &Config) -> Result<Option<Decision>, Missing> {
         if logged.basis() == Some(Basis::Network) {
             return Ok(None);
         }
-        // Values of query parameters may be left out of the log line. Only the configuration with which the line was
-        // written says which, so use `config` for this check only if it is that configuration.
+        // Only the configuration that the proxy used says which query parameters the line leaves out.
         let is_own = logged.config_sha256 == Some(config.canonical.sha256());
         check_whole(logged, Some(config).filter(|_| is_own))?;
         let question = ask(logged, config)?;
-        // The site's `tdmrep.json` is not read again. The log line has what it said about this URL.
+        // The log line has what the site's `tdmrep.json` said about this URL.
         let decided = question.decide(
             None,
             |_| Ok(self.lookup(config)),
@@ -60,7 +56,6 @@ impl AnsweredSite {
         decided.map(Some)
     }
 
-    /// Returns what robotgate would know of this site when it decides a request.
     pub(super) fn lookup(&self, config: &Config) -> Lookup {
         Lookup::at_once(self.state.clone(), self.at, &config.robots.policy)
     }

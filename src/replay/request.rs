@@ -1,5 +1,5 @@
-//! Rebuilds from a log line what the proxy knew when it decided the request: the [`Question`] (which bot requests which
-//! URL), and what was known of the site's robots.txt and `tdmrep.json`.
+//! Rebuilds from a log line what the proxy knew when it decided the request: the [`Question`], and the state of the
+//! site's robots.txt and `tdmrep.json`.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,6 @@ use crate::{
     origin::Target,
 };
 
-/// Builds the [`Question`] for [`crate::decision`] from a log line.
 pub(super) fn ask(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
     let target = target(logged)?;
     let scope = scope(logged, &target, config)?;
@@ -33,22 +32,21 @@ pub(super) fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     }
     let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
     Ok(Target {
-        // The log leaves the user name out of the URL. But this reason says that the URL had one.
+        // The log leaves the user name out of the URL, but this reason says that there was one.
         names_user: logged.is(Reason::FtpLogin),
         ..target
     })
 }
 
-/// Checks that the log line has the whole URL: `audit.redact-query` can have left out parts of it. `config` is the
-/// configuration that the proxy used.
+/// Checks that `audit.redact-query` left nothing out of the logged URL. `config` is the configuration that the proxy
+/// used.
 pub(super) fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(), Missing> {
     if logged.url.ends_with("?redacted") {
         return Err(Missing::Redacted);
     }
     let hides_value = match config {
         Some(config) => config.audit.privacy.redact_query.hides_value(&logged.url),
-        // The client may have sent the value `redacted` itself. The line does not tell, so the value counts as left
-        // out.
+        // The client may have sent the value `redacted` itself, but the line does not tell.
         None => logged.url.contains("=redacted"),
     };
     match hides_value {
@@ -57,8 +55,7 @@ pub(super) fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) 
     }
 }
 
-/// Returns the `reason` of the `[[https.tunnel]]` entry of `config` that was valid for the host when the line was
-/// logged. `None` if there was no such entry.
+/// Returns the `reason` of the `[[https.tunnel]]` entry that was valid for the host when the line was logged.
 pub(super) fn exception(
     logged: &LoggedDecision<'_>,
     target: &Target,
@@ -78,8 +75,8 @@ pub(super) fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Confi
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // With some header fields, a request for `/robots.txt` can be about another resource. The log does not have these
-    // fields. If the reason is `robots-file`, the request had none of them. If the reason is `pace`, assume the same.
+    // Header fields that the log does not have can make a request for `/robots.txt` be about another resource. With the
+    // reason `robots-file`, there were none of them. Assume the same for `pace`.
     Ok(Scope::Path {
         alone: logged.is(Reason::RobotsFile) || logged.is(Reason::Pace),
     })
@@ -109,8 +106,7 @@ pub(super) fn identity<'l>(logged: &'l LoggedDecision<'_>, config: &Config) -> R
     })
 }
 
-/// If the request stopped waiting for the fetch of the robots.txt, returns whether that fetch was running (`Collapsed`)
-/// or had not started (`Queued`).
+/// If the request stopped waiting for the robots.txt, returns whether the fetch was running (`Collapsed`) or queued.
 pub(super) fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
     let error = logged.robots_error.as_deref()?;
     let statuses = [
@@ -121,28 +117,24 @@ pub(super) fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> 
     found.map(|(_, status)| status)
 }
 
-/// Builds what the proxy knew of the origin's robots.txt when it decided the request, as far as the log line says.
+/// Builds what the proxy knew of the origin's robots.txt, as far as the log line says.
 pub(super) fn lookup(
     logged: &LoggedDecision<'_>,
     policy: &Policy,
     text: Option<&Arc<RobotsCopy>>,
 ) -> Result<Lookup, Missing> {
     let is = |reason| logged.is(reason);
-    // Returns whether `reason` can be why the robots.txt let the request through. A line with the reason `usage` counts
-    // too: a use is refused only after the robots.txt has let the request through, and the line does not say why it
-    // did.
+    // `usage` counts too: a use is refused only after the robots.txt has let the request through.
     let lets_through = |reason| is(reason) || is(Reason::Usage);
     let status = logged.robots_status.unwrap_or(0);
     let unknown = OriginState::unknown();
     let start = SystemTime::UNIX_EPOCH + START;
     let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
     let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
-    // The time at which the request is decided if the site had been failing for long. It is so late that every
-    // robots.txt has expired, and that failures have lasted longer than `unreachable.deny_for`.
+    // So late that every robots.txt has expired, and failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
-    // With the reason `pace`, `robots_error` does not mean that the fetch failed. It says that the Crawl-delay is too
-    // long.
+    // With the reason `pace`, `robots_error` says that the Crawl-delay is too long.
     let is_failing = logged.robots_error.is_some() && !is(Reason::Pace);
     let (state, at) = match (text, logged.robots_sha256) {
         (Some(copy), _) => {
@@ -165,7 +157,7 @@ pub(super) fn lookup(
         (None, None) if (500..=599).contains(&status) && lets_through(Reason::Soft404) && policy.soft_404 => {
             (after(&unknown, Meaning::Soft404), start)
         }
-        // If the last status is 3xx, there were too many redirects. This counts as no robots.txt.
+        // A last status of 3xx means too many redirects, which count as no robots.txt.
         (None, None) if (300..=399).contains(&status) => (after(&unknown, Meaning::NoRobots), start),
         (None, None) if status != 0 => {
             let received = OriginResponse {
@@ -178,8 +170,7 @@ pub(super) fn lookup(
                 redirected: false,
             };
             match Meaning::of(&received, policy, start) {
-                // After a response with this status, robotgate uses the response's content as the robots.txt, and the
-                // log line has its digest. This line has no digest, so it is malformed.
+                // After such a response, the line would have the digest of the robots.txt. So the line is malformed.
                 Meaning::Rules(_) => return Err(Missing::Malformed("robots_sha256")),
                 meaning => (after(&unknown, meaning), start),
             }
@@ -197,8 +188,7 @@ pub(super) fn lookup(
     })
 }
 
-/// Returns what the proxy knew of the site's `tdmrep.json`. `file` is the one that the log line names. If the line
-/// names none, the site had none.
+/// Returns what the proxy knew of the site's `tdmrep.json`. `file` is the one that the log line names.
 pub(super) fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) -> Result<Tdmrep<'t>, Missing> {
     match (logged.tdmrep_sha256(), file) {
         _ if logged.waited_for_tdmrep() => Ok(Tdmrep::Pending),
@@ -208,9 +198,8 @@ pub(super) fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) 
     }
 }
 
-/// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. Every time after 2025 gives
-/// the same decision. An earlier time would look like that of a wrong clock, and failures would then never last long
-/// enough for `unreachable-too-long`.
+/// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. An earlier time would look
+/// like a wrong clock, and failures would never last long enough for `unreachable-too-long`.
 pub(super) const START: Duration = Duration::from_secs(2_000_000_000);
 /// Longer than any robots.txt copy is valid.
 const YEARS: Duration = Duration::from_secs(20 * 365 * 24 * 60 * 60);

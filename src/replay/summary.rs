@@ -17,32 +17,30 @@ pub struct Summary {
     pub verdict: u64,
     pub basis: u64,
     pub same: u64,
-    /// Number of decisions that depended on the network or on the time of the request. These cannot be made again.
+    /// Decisions that depended on the network or on the time of the request, and cannot be made again.
     pub as_logged: u64,
-    /// Numbers of decisions whose result with the change is not known, by the reason why it is not known.
+    /// Decisions whose result with the change is not known, by the reason.
     pub unknown: BTreeMap<String, u64>,
     pub unreadable_lines: u64,
-    /// Whether the change has other `[pace]` limits than the configuration with which a logged decision was made. The
-    /// effect of these limits is not computed.
+    /// Whether the change has other `[pace]` limits. Their effect is not computed.
     pub pace_changes: bool,
-    /// Number of changed decisions that are in no group, because there are too many groups.
+    /// Changed decisions that are in no group, because there are too many groups.
     pub ungrouped: u64,
     #[serde(skip)]
     groups: HashMap<GroupKey, Group>,
 }
 
-/// Decisions that the change would change in the same way: same bot, same site, same logged result and same new result.
+/// Decisions with the same bot, site, logged result and new result.
 #[derive(Debug, Serialize)]
 pub struct Group {
     pub decisions: u64,
     pub effect: Effect,
-    /// The bot that the log names (`bot`), and the one that would be identified with the change (`new_bot`).
+    /// The logged bot (`bot`), and the bot with the change (`new_bot`).
     pub bot: Option<String>,
     pub new_bot: Option<String>,
     pub origin: String,
     pub was: Outline,
     pub now: Outline,
-    /// The first decision of the group.
     pub example: Example,
 }
 
@@ -55,7 +53,7 @@ pub struct Outline {
     pub forwarded: bool,
 }
 
-/// One logged decision, as an example for the decisions of a [`Group`]. `position` is the place of its log line.
+/// One logged decision, as an example for the decisions of a [`Group`].
 #[derive(Debug, Serialize)]
 pub struct Example {
     pub time: String,

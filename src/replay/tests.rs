@@ -52,25 +52,23 @@ fn copy(text: &str) -> Arc<RobotsCopy> {
     ))
 }
 
-/// What a fetch of the robots.txt found.
 #[derive(Clone)]
 enum Found {
     Text(&'static str),
     Status(u16),
     Failed,
-    /// The first fetch found this text. The fetches after it have failed for a long time.
+    /// The first fetch found this text, and all later ones failed for a long time.
     LastCopy(&'static str),
     FailedForLong,
-    /// The first fetch took so long that the request stopped waiting for it.
+    /// The request stopped waiting for the first fetch.
     Pending,
 }
 
-/// Decides a request as the proxy does, and returns the log line. The site has no `tdmrep.json`.
+/// Returns the log line of a request to a site without `tdmrep.json`.
 fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) -> Value {
     line_with(config, agent, method, url, found, None)
 }
 
-/// Decides a request and returns the log line, like [`line`], for a site that has this `tdmrep.json`.
 fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Found, tdmrep: Option<&str>) -> Value {
     let policy = &config.robots.policy;
     let now = SystemTime::now();
@@ -150,8 +148,8 @@ fn outcome(line: &Value, config: &Config, text: Option<&str>) -> ReplayOutcome {
     replay(&logged, config, texts)
 }
 
-/// Returns cases of every kind of decision: the expected reason, the User-Agent, the method, the URL, and what the
-/// fetch of the robots.txt found.
+/// Returns cases of every kind of decision: the expected reason, the User-Agent, the method, the URL, and what was
+/// found.
 fn cases() -> Vec<(&'static str, &'static str, &'static str, &'static str, Found)> {
     let text = || Found::Text(ROBOTS);
     vec![
@@ -310,7 +308,7 @@ fn what_is_missing_is_never_guessed() {
     (gone["bot"], gone["identity"]) = (json!("Gone"), json!("network"));
     let found = outcome(&gone, &config, Some(ROBOTS));
     assert_eq!(found, ReplayOutcome::NotReplayable(Missing::UnknownBot));
-    // The query was left out of the log. That does not matter here: there is no robots.txt, so no rule depends on it.
+    // The query was left out of the log, but there is no rule that could depend on it.
     let mut unreachable = self::line(&config, "A", "GET", "http://a.example/x?token=1", &Found::Failed);
     for query in ["redacted", "token=redacted"] {
         unreachable["url"] = json!(format!("http://a.example/x?{query}"));

@@ -1,7 +1,5 @@
-//! Decides a logged request again as if the configuration, a site's robots.txt or the User-Agent had been different.
-//!
-//! Compares the result with the logged decision. If a value is needed that neither the log nor the change contains, it
-//! does not guess: the result is [`Unknown`].
+//! Decides a logged request again as if the configuration, a site's robots.txt or the User-Agent had been different. If
+//! neither the log nor the change has a needed value, the result is [`Unknown`], never a guess.
 
 use std::{
     collections::HashMap,
@@ -40,10 +38,8 @@ pub enum Finding {
     Decided(Effect, Box<Decision>),
     /// The change has nothing to do with this request.
     Unaffected,
-    /// The decision depended on the network or on the time of the request, for example because the request came too
-    /// early. So it cannot be made again.
+    /// The decision depended on the network or on the time of the request, so it cannot be made again.
     AsLogged,
-    /// It is not known how the request would be decided, for this reason.
     Unknown(Unknown),
 }
 
@@ -95,9 +91,8 @@ pub enum Unknown {
     UserAgent,
 }
 
-/// Decides the request of a log line again, as if `change` had been in force. `old` and `texts` are the configuration
-/// and the texts of the logged decision. The robots.txt in `texts` must be parsed with the profile of the configuration
-/// that decides now. It may be missing if `change` has a new robots.txt for the site.
+/// Decides the request of a log line again, as if `change` had been in force. `old` and `texts` are those of the logged
+/// decision, but the robots.txt must be parsed with the profile of the configuration that decides now.
 pub fn what_if(
     logged: &LoggedDecision<'_>,
     change: &Scenario,
@@ -116,11 +111,10 @@ pub fn what_if(
     }
 }
 
-// === impl Change ===
+// === impl Scenario ===
 
 impl Scenario {
     /// Creates a change from a new configuration, new robots.txt files of sites, and a new User-Agent for all requests.
-    /// Each is optional. A robots.txt is cut where robotgate would stop reading it.
     pub fn new(config: Option<Config>, robots: Vec<(Origin, Vec<u8>)>, agent: Option<String>) -> Self {
         let read = |text: &[u8]| {
             let text = counted(text, LIMIT);
@@ -146,8 +140,7 @@ impl Scenario {
         self.agent.as_deref()
     }
 
-    /// Returns whether the new configuration has other `[pace]` limits than `old`, the configuration of the logged
-    /// decision.
+    /// Returns whether the new configuration has other `[pace]` limits than `old`.
     pub(super) fn changes_pace(&self, old: Option<&Config>) -> bool {
         let Some(new) = &self.config else { return false };
         match old {
@@ -156,7 +149,6 @@ impl Scenario {
         }
     }
 
-    /// Returns whether the change could have an effect on this request.
     pub(super) fn concerns(&self, logged: &LoggedDecision<'_>) -> bool {
         self.config.is_some() || self.agent.is_some() || self.replaces(logged)
     }
@@ -236,16 +228,14 @@ impl Scenario {
         let fields = field.map(str::as_bytes);
         match config.bots.identify_by(fields, &proof, config.identity.required) {
             Identity::Refused(IdentityMismatch::Unproven { .. }) => Err(Unknown::Unproven),
-            // The client may have a certificate or an address that also fits another entry of the configuration. The
-            // log does not say, so the result is unknown.
+            // The certificate or address may also fit another entry of the configuration, but the log does not say.
             Identity::Refused(_) if kind.is_some_and(|kind| kind != ProofKind::Credential) => Err(Unknown::Unproven),
             identity => Ok(identity.into_owned()),
         }
     }
 
-    /// Returns which part of the request robotgate would see with `config`: its whole URL, or only the host of its
-    /// CONNECT. The log does not say whether an https request came in a CONNECT. This function assumes that it did,
-    /// unless the old configuration would not have intercepted the CONNECT.
+    /// Returns which part of the request robotgate would see with `config`. The log does not say whether an https
+    /// request came in a CONNECT. Assume so, unless the old configuration would not have intercepted the CONNECT.
     fn scope(
         &self,
         logged: &LoggedDecision<'_>,
@@ -271,7 +261,6 @@ impl Scenario {
         })
     }
 
-    /// Builds what the proxy would have known of the origin's robots.txt with the change.
     fn lookup(
         &self,
         logged: &LoggedDecision<'_>,
@@ -338,8 +327,7 @@ impl From<Missing> for Unknown {
     }
 }
 
-/// Returns the User-Agent of the request. Fails if the log line does not have it exactly as the client sent it. Also
-/// fails if the old configuration does not identify the logged bot by this User-Agent: then the client sent another.
+/// Returns the User-Agent of the request. Fails if the log may not have it exactly as the client sent it.
 fn user_agent<'l>(
     logged: &'l LoggedDecision<'_>,
     proof: Option<LoggedProof<'_>>,
@@ -370,8 +358,7 @@ fn user_agent<'l>(
     }
 }
 
-/// Returns whether `field`, the User-Agent in the log line, is exactly what the client sent: one field, not shortened
-/// and not escaped.
+/// Returns whether `field` is exactly the User-Agent that the client sent: one field, not shortened, not escaped.
 pub(super) fn is_as_sent(logged: &LoggedDecision<'_>, field: &str) -> bool {
     // If a request has several User-Agent fields, the log joins them with ` | `, and no bot is identified.
     let is_joined = logged.bot.is_none() && field.contains(" | ");
@@ -395,7 +382,6 @@ fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proo
     })
 }
 
-/// Returns the name and the `delay` of each bot that has a `delay`.
 fn delays(config: &Config) -> impl Iterator<Item = (&str, Duration)> {
     let bots = config.bots.iter();
     bots.filter_map(|bot| Some((&*bot.name, bot.delay?)))

@@ -24,8 +24,7 @@ fn logged(config: &Config, agent: &str, url: &str, tdmrep: Option<&str>) -> Valu
     line_with(config, agent, "GET", url, &Found::Text(ROBOTS), tdmrep)
 }
 
-/// Decides `line` again. The store of evidence has the robots.txt that the line names, and also `tdmrep` if that is
-/// given.
+/// Decides `line` again. The store of evidence has `ROBOTS` and `tdmrep`.
 fn outcome(line: &Value, config: &Config, tdmrep: Option<&str>) -> ReplayOutcome {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");

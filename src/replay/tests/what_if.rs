@@ -5,8 +5,8 @@ use crate::bot::ProofKind;
 
 const NEW: &str = "User-agent: *\nDisallow: /open\n";
 
-/// Decides `line` again with `change`. `text` is the robots.txt that the store of evidence has. Returns the effect, the
-/// verdict, the reason and the rule as text, or why the result is not known.
+/// Decides `line` again with `change`. Returns the effect, the verdict, the reason and the rule, or why the result is
+/// not known.
 fn found(line: &Value, old: Option<&Config>, change: &Scenario, text: Option<&str>) -> String {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
@@ -170,7 +170,7 @@ fn a_new_configuration_decides_again() {
             "https.mode = 'refuse'",
             "refused: deny connect-refused",
         ),
-        // The new decision depends on something that the log does not have, so its result is not known.
+        // The new decision depends on something that the log does not have.
         (
             "A",
             "GET",
@@ -363,8 +363,7 @@ fn a_new_robots_txt_decides_for_its_site_alone() {
         ("http://a.example/open", Found::Text(ROBOTS), "unaffected"),
     ] {
         let line = line(&old, "A", "GET", url, &fetch);
-        // The last argument is the robots.txt of the logged decision. It is `None`, because it is not needed: the
-        // change has a new robots.txt for the site, or does not affect the request's site at all.
+        // The robots.txt of the logged decision is not needed: the change replaces it, or does not affect the site.
         assert_eq!(found(&line, Some(&old), &change, None), expected, "{url}: {line}");
     }
     let line = line(&old, "A", "GET", "https://a.example/x", &Found::Text(ROBOTS));
@@ -478,10 +477,10 @@ fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
     }
     add(&mut cases, "A", "http://c.example/x", Found::Status(404), None);
     assert_eq!((cases.count(), cases.impossible()), (5, 0));
-    // No case can be written for this decision, because it depends on how long the site has been failing.
+    // A case cannot say how long the site has been failing.
     add(&mut cases, "A", "http://d.example/x", Found::Failed, None);
     assert_eq!((cases.count(), cases.impossible()), (5, 1));
-    // This robots.txt is too long for a case. So the case only has the rule.
+    // This robots.txt is too long for a case, which then has only the rule.
     let long: &'static str = format!("{ROBOTS}#{}\n", "x".repeat(8 * 1024)).leak();
     add(
         &mut cases,
