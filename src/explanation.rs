@@ -1,7 +1,5 @@
-//! Explains why a URL would be allowed or refused, for people and programs. The `explain` command and the API share it.
-//!
-//! It combines a [`Decision`] with the rules that won and lost, from [`crate::robots::explain`]. It makes no decision
-//! and does no I/O.
+//! Explains why a URL would be allowed or refused, for the `explain` command and the API. Makes no decision and does no
+//! I/O.
 
 mod json;
 
@@ -18,13 +16,11 @@ use crate::{
 /// A decision, and everything that explains it.
 pub(crate) struct ExplainedDecision<'a> {
     pub(crate) decision: &'a Decision,
-    /// The User-Agent and the URL, as they were given.
     pub(crate) user_agent: &'a str,
     pub(crate) url: &'a str,
-    /// The groups of the robots.txt that apply to the bot, and whether they name it. `None` if the decision did not
-    /// depend on the robots.txt.
+    /// The groups of the robots.txt that apply to the bot. `None` if the decision did not depend on the robots.txt.
     pub(crate) groups: Option<(Choice<'a>, Vec<Group<'a>>)>,
-    /// The rules that won and lost, if the rules of a robots.txt decided.
+    /// Set only if the rules of a robots.txt decided.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<AudienceStatement<'a>>,
     /// What kind of file the site sent, if it is not a robots.txt.
@@ -35,18 +31,15 @@ pub(crate) struct ExplainedDecision<'a> {
     pub(crate) tdmrep_asked: Option<bool>,
 }
 
-/// The rules behind a decision.
 pub(crate) struct Why<'a> {
     pub(crate) explanation: Explanation<'a>,
     pub(crate) body: &'a [u8],
-    /// The form of the path that robotgate decided by, and the path in this form. `None` if it decided by the path as
-    /// sent.
+    /// The form of the path that robotgate decided by, and the path in it. `None` for the path as sent.
     pub(crate) read_as: Option<(Reading, Vec<u8>)>,
-    /// Number of the line in the robots.txt that decided.
     pub(crate) line: Option<u32>,
 }
 
-/// A statement of the robots.txt, and whether it applies to the bot. `applies` is `None` if no bot was identified.
+/// `applies` is `None` if no bot was identified.
 pub(crate) struct AudienceStatement<'a> {
     pub(crate) statement: Statement<'a>,
     pub(crate) applies: Option<bool>,
@@ -55,8 +48,7 @@ pub(crate) struct AudienceStatement<'a> {
 // === impl Report ===
 
 impl<'a> ExplainedDecision<'a> {
-    /// Creates the report on `decision`. `user_agent` and `url` are shown as they were given. `body` is the text of the
-    /// robots.txt. It is `None` if no robots.txt was read, or if the site has none.
+    /// `body` is the text of the robots.txt, or `None` if it was not read or the site has none.
     pub(crate) fn new(
         config: &Config,
         decision: &'a Decision,
@@ -75,11 +67,9 @@ impl<'a> ExplainedDecision<'a> {
         let why = body.and_then(|body| {
             // There is no explanation if no rules decided: the robots.txt is too complex, or it was not needed.
             let (reading, path) = match &decision.question.scope {
-                // The path in a tunnel is not visible. A rule that decides for the whole site also decides `/`, so
-                // explain that path.
+                // The path in a tunnel is not visible, but a rule for the whole site also decides `/`.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
-                // The rules allow every reading of the path. The request is refused because the site forbids the use of
-                // its content, and not by a rule. So explain the path as sent.
+                // A statement about the use of the content decided. The rules allow every reading of the path.
                 Scope::Path { .. } if decision.reason == Reason::Usage => {
                     (Reading::Sent, decision.target().decided_path().to_vec())
                 }
@@ -116,12 +106,11 @@ impl<'a> ExplainedDecision<'a> {
     }
 }
 
-/// Returns whether robotgate requested the site's `tdmrep.json`. `None` if the decision does not need this file.
 fn is_tdmrep_asked(usage: &UsageReport) -> Option<bool> {
     usage.tdmrep.map(|state| state != TdmrepState::NotAsked)
 }
 
-/// Returns the number of the line in the robots.txt that decided: a rule, or a statement that forbids a use.
+/// Returns the line of the robots.txt that decided: of a rule, or of a statement that forbids a use.
 pub(crate) fn deciding_line(decision: &Decision) -> Option<u32> {
     let refused = decision.usage.as_deref().and_then(|usage| usage.refused.as_ref());
     let statement = refused.and_then(UseRefusal::statement);
@@ -129,7 +118,6 @@ pub(crate) fn deciding_line(decision: &Decision) -> Option<u32> {
     line.or_else(|| decision.rule().map(|rule| rule.line))
 }
 
-/// Returns whether the proxy accepts this User-Agent only with a proof.
 pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     let unproven = config
         .bots
@@ -137,7 +125,6 @@ pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     matches!(unproven, Identity::Refused(IdentityMismatch::Unproven { .. }))
 }
 
-/// Returns the kinds of proof that are accepted for the bot that this User-Agent names.
 fn proofs_of(config: &Config, user_agent: &str) -> String {
     let fields = [user_agent.as_bytes()];
     match config
@@ -150,7 +137,6 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
     }
 }
 
-/// Adds to each statement whether it applies to the bot, or `None` if no bot was identified.
 fn with_applies<'a>(
     statements: Vec<Statement<'a>>,
     identity: &Identity<'_>,

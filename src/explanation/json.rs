@@ -1,7 +1,5 @@
-//! Writes the report as a JSON object for programs. Every field is always present. A field that does not apply is
-//! `null` or empty. Fields with a name from the audit log have the same meaning here.
-//!
-//! `bounded` limits the length of lists. A field next to each list says how many entries there are in total.
+//! Writes the report as a JSON object for programs. Every field is always present: one that does not apply is `null` or
+//! empty. Fields with a name from the audit log have the same meaning here.
 
 mod bounded;
 
@@ -27,16 +25,14 @@ struct Object<'a> {
     reason: &'static str,
     sentence: &'static str,
     enforcement: &'static str,
-    /// Whether the proxy would forward the request.
     forwarded: bool,
     url: &'a str,
     user_agent: &'a str,
     bot: Option<&'a str>,
-    /// The bot's product token that the robots.txt names. If the robots.txt names none, this is the bot's first token.
+    /// The bot's product token that the robots.txt names, or else the bot's first token.
     agent: Option<&'a str>,
     /// Why no bot was identified.
     unidentified: Option<&'static str>,
-    /// Whether the proxy refuses this User-Agent without a proof.
     needs_proof: bool,
     /// The form of the path that robotgate decided by: `sent`, `normalized` or `strict`.
     reading: Option<&'static str>,
@@ -45,17 +41,16 @@ struct Object<'a> {
     group: Option<ConsideredGroup>,
     rule: Option<Rule<'a>>,
     considered: usize,
-    /// The rules that lost. The rule that was nearest to winning comes first.
+    /// The rules that lost, the nearest to winning first.
     competitors: List,
     competitors_total: usize,
     robots: Robots<'a>,
     statements: List,
     statements_total: usize,
     profile: &'static str,
-    /// What the site says about the bot's purposes. `null` if the bot has no purposes, or if robots.txt disallows the
-    /// URL.
+    /// `null` if the bot has no purposes, or if robots.txt disallows the URL.
     usage: Option<&'a UsageReport>,
-    /// Whether robotgate requested the site's `tdmrep.json`. `null` if the decision does not need this file.
+    /// `null` if the decision does not need the site's `tdmrep.json`.
     tdmrep_asked: Option<bool>,
 }
 
@@ -63,8 +58,7 @@ struct Object<'a> {
 #[derive(Serialize)]
 struct ConsideredGroup {
     specific: bool,
-    /// Number of the first user-agent line that names the bot. If no line names it, the number of the first line that
-    /// names `*`.
+    /// The first user-agent line that names the bot or, if none does, `*`.
     line: u32,
     agents: List,
     agents_total: usize,
@@ -97,7 +91,7 @@ struct Loser<'a> {
 #[derive(Serialize)]
 struct Robots<'a> {
     url: String,
-    /// Name of the file from which the robots.txt was read. `null` if it was fetched.
+    /// The file from which the robots.txt was read. `null` if it was fetched.
     file: Option<String>,
     /// What kind of file the site sent, if it is not a robots.txt.
     looks_like: Option<&'static str>,
@@ -110,20 +104,19 @@ struct StatementRow<'a> {
     kind: &'static str,
     value: Cow<'a, str>,
     line: u32,
-    /// The first user-agents to which the statement applies.
     agents: Vec<Agent<'a>>,
     agents_total: usize,
-    /// Whether the statement applies to the bot. `null` if no bot was identified.
+    /// `null` if no bot was identified.
     applies: Option<bool>,
 }
 
-/// The result of fetching the robots.txt. The default value means that the robots.txt was not fetched.
+/// The result of fetching the robots.txt. Empty if it was not fetched.
 #[derive(Default, Serialize)]
 pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,
     pub(crate) status: Option<u16>,
     pub(crate) redirects: Vec<Redirect<'a>>,
-    /// Size of the robots.txt in bytes, at most the size limit. `null` if there is no robots.txt.
+    /// Size in bytes, at most the size limit. `null` if there is no robots.txt.
     pub(crate) bytes: Option<usize>,
     /// Whether the robots.txt is longer than the size limit.
     pub(crate) cut: Option<bool>,
@@ -133,8 +126,7 @@ pub(crate) struct FetchRecord<'a> {
     pub(crate) error: Option<String>,
 }
 
-/// Writes the report as JSON. `file` is the name of the file from which the robots.txt was read, and `None` if it was
-/// fetched. `fetch` is the result of the fetch.
+/// Writes the report as JSON. `file` is the file from which the robots.txt was read, if it was not fetched.
 pub(crate) fn write<'a>(report: &'a ExplainedDecision<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> String {
     bounded::to_string(&Object::new(report, file, fetch))
 }
@@ -142,13 +134,11 @@ pub(crate) fn write<'a>(report: &'a ExplainedDecision<'a>, file: Option<String>,
 // === impl FetchRecord ===
 
 impl FetchRecord<'_> {
-    /// Returns the record of the fetch that `decision` is based on.
     pub(crate) fn of_decision(decision: &Decision) -> Self {
         Self::of(decision.source_fetch(), decision.copy(), decision.error())
     }
 
-    /// Returns the record of a fetch. `copy` is the robots.txt that applies after the fetch. If none applies, `error`
-    /// says why.
+    /// `copy` is the robots.txt that applies after the fetch. If none applies, `error` says why.
     pub(crate) fn of(source_fetch: SourceFetch, copy: Option<&RobotsCopy>, error: Option<&dyn Display>) -> Self {
         Self {
             fetched: source_fetch.fetched.map(Timestamp),
@@ -309,5 +299,4 @@ const MAX_NAME: usize = 200;
 const MAX_TEXT: usize = 2000;
 /// Maximum length of an error's text in bytes.
 const MAX_ERROR: usize = 512;
-/// How many user-agents are listed for one statement.
 const MAX_AGENTS: usize = 20;

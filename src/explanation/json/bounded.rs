@@ -1,8 +1,5 @@
-//! Writes JSON of limited length, even for a robots.txt of 500 KiB. It escapes characters that a terminal would
-//! interpret or not show.
-//!
-//! A reader can see what was left out: a text that was cut ends in `…`, and a number next to each list says how many
-//! entries the complete list has.
+//! Writes JSON of limited length, even for a robots.txt of 500 KiB, and escapes characters that a terminal would
+//! interpret or not show. A text that was cut ends in `…`.
 
 use std::{
     borrow::Cow,
@@ -23,8 +20,6 @@ pub(super) type List = Vec<Box<RawValue>>;
 /// A JSON formatter that also escapes characters that a terminal would interpret or not show.
 struct Visible;
 
-/// Serialises like `serde_json::to_string`, but also escapes all characters that a terminal would interpret or not
-/// show.
 pub(super) fn to_string(value: &impl Serialize) -> String {
     let mut json = Vec::new();
     // Strings, numbers and nulls can always be serialised, and the result is valid UTF-8.
@@ -32,7 +27,7 @@ pub(super) fn to_string(value: &impl Serialize) -> String {
     String::from_utf8(json).unwrap_or_default()
 }
 
-/// Returns the first `items` as a list: at most [`MAX_ITEMS`], and no more than fit into [`MAX_BYTES`].
+/// Returns the first `items`: at most [`MAX_ITEMS`], and no more than fit into [`MAX_BYTES`].
 pub(super) fn list<T: Serialize>(items: impl Iterator<Item = T>) -> List {
     let mut left = MAX_BYTES;
     items
@@ -70,8 +65,7 @@ impl Formatter for Visible {
 }
 
 const MAX_ITEMS: usize = 1000;
-/// Maximum size of a list in bytes. A report has three such lists, and the rule that decided, which is at most as long
-/// as a line of a robots.txt. So the whole JSON object stays under 1 MB.
+/// Maximum size of a list in bytes. A report has three such lists, so the whole JSON object stays under 1 MB.
 const MAX_BYTES: usize = 200 * 1024;
 
 #[cfg(test)]
