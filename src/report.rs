@@ -1,7 +1,5 @@
-//! Summarises audit logs for people: counts requests, refusals, exemptions and failures by bot, site, reason and rule,
-//! and lists changes of robots.txt files.
-//!
-//! A report takes a limited amount of memory, however long the logs are. This module does no I/O and reads no clock.
+//! Summarises audit logs for people. A report takes a limited amount of memory, however long the logs are. This module
+//! does no I/O and reads no clock.
 
 mod csv;
 mod document;
@@ -34,7 +32,7 @@ use crate::{
     text::plain_message,
 };
 
-/// The property of a request by which a table of the report counts requests.
+/// The property by which a table of the report counts requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     Bot,
@@ -50,15 +48,14 @@ pub struct Period {
     pub until: Option<SystemTime>,
 }
 
-/// Numbers of requests by their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OutcomeCounts {
     pub(crate) requests: u64,
-    /// Number of requests that robotgate did not forward.
+    /// Requests that robotgate did not forward.
     pub(crate) refused: u64,
-    /// Number of requests that robotgate forwarded although the verdict was not `allow`.
+    /// Requests that robotgate forwarded although the verdict was not `allow`.
     pub(crate) not_enforced: u64,
-    /// Number of requests with the reason `exempt`.
+    /// Requests with the reason `exempt`.
     pub(crate) exempt: u64,
 }
 
@@ -69,17 +66,16 @@ pub struct Report {
     lines: Lines,
     /// The number of the log file that is being read.
     log: usize,
-    /// The times of the first and the last decision.
     decided: Option<(SystemTime, SystemTime)>,
     total: OutcomeCounts,
     bots: Top,
     sites: Top,
     reasons: Top,
-    /// Requests by the rule that decided and its site.
+    /// By the rule that decided and its site.
     rules: Top,
-    /// Requests that were forwarded although the verdict was not `allow`, by bot and reason.
+    /// By bot and reason.
     not_enforced: Top,
-    /// Exempted requests, by what exempted them and by bot.
+    /// By what exempted the request, and by bot.
     exemptions: Top,
     errors: Top,
     completions: u64,
@@ -95,11 +91,10 @@ pub struct Report {
     forwarded: Forwarded,
 }
 
-/// Numbers of lines that were read from the logs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lines {
     read: u64,
-    /// Lines that are no valid record of the log.
+    /// Lines that are no valid record.
     unreadable: u64,
     empty: u64,
     /// Lines whose time is not in the period.
@@ -138,8 +133,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Returns counts for one event that is no request, such as a failed exchange. Tables of such events count them as
-    /// requests.
+    /// Returns counts for one event that is no request, such as a failed exchange.
     fn one() -> Self {
         Self {
             requests: 1,
@@ -158,8 +152,8 @@ impl Report {
         }
     }
 
-    /// Begins the next log file. Lines of earlier versions do not say which run of robotgate wrote them. All such lines
-    /// of one file count as one run.
+    /// Begins the next log file. Lines of earlier versions do not name their run of robotgate, so all such lines of a
+    /// file count as one run.
     pub fn next_log(&mut self) {
         self.log += 1;
     }
@@ -169,7 +163,7 @@ impl Report {
         self.lines.unreadable > 0 && self.lines.unreadable == self.lines.read - self.lines.empty
     }
 
-    /// Adds the next lines of a log. They are parsed on all cores, so pass some thousand lines at a time.
+    /// Adds the next lines of a log, parsed on all cores. Pass some thousand lines at a time.
     pub fn add(&mut self, lines: &[&[u8]]) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let parsed = in_parallel(cores, lines, |line| LogLine::parse(line));
@@ -248,8 +242,7 @@ impl Report {
         }
     }
 
-    /// Counts a request as refused instead of forwarded, because the site's response forbids the use: robotgate did not
-    /// pass the response on to the bot.
+    /// Counts a request as refused instead of forwarded, because the site's response forbids the use.
     fn withdraw(&mut self, record: &Record<'_>) {
         let Some(request) = self.forwarded.remove(record) else {
             return;
@@ -271,7 +264,7 @@ impl Report {
     }
 }
 
-/// Escapes what is unsafe for a terminal in a text of the log, and limits its length. Most texts stay as they are.
+/// Escapes what is unsafe for a terminal, and limits the length.
 fn kept(text: &str) -> String {
     plain_message(text, MAX_TEXT).into_owned()
 }

@@ -1,5 +1,5 @@
-//! Writes a report as one table of comma-separated values (RFC 4180). A report has several tables. The first column,
-//! `table`, says which of them a row is from.
+//! Writes a report as one table of comma-separated values (RFC 4180). Its first column names the table that a row is
+//! from.
 
 use super::document::{Document, NAMES};
 use crate::text::no_formula;

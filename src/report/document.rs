@@ -12,23 +12,21 @@ use crate::text::{Minute, Second, Span, grouped};
 pub struct Document {
     pub(super) title: &'static str,
     pub(super) sections: Vec<Section>,
-    /// Numbers of requests over time: the length of an interval, and the start and counts of each interval.
+    /// The length of an interval, and the start and the counts of each interval.
     pub(super) timeline: (Duration, Vec<(SystemTime, OutcomeCounts)>),
 }
 
-/// A table with its heading.
 #[derive(Debug)]
 pub(super) struct Section {
     /// The name of the table in CSV.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// Remarks about the table, such as which rows it leaves out.
     pub(super) notes: Vec<String>,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,
 }
 
-/// A column of a table. `name` is its name in CSV, which must be one of [`NAMES`].
+/// `name` must be one of [`NAMES`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) title: &'static str,
@@ -38,7 +36,7 @@ pub(super) struct Column {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
-    /// The counts from which the HTML report draws a bar in this row.
+    /// For the bar in the HTML report.
     pub(super) counts: Option<OutcomeCounts>,
 }
 
@@ -46,9 +44,9 @@ pub(super) struct Row {
 pub(super) enum Cell {
     /// Plain text, safe for a terminal.
     Text(String),
-    /// A URL, a rule or a name from the log. It is shortened if the terminal is too narrow.
+    /// A text from the log, which is shortened if the terminal is too narrow.
     Long(String),
-    /// A checksum in hexadecimal digits. Formats for people show only the first [`DIGITS`] digits.
+    /// Hexadecimal digits, of which formats for people show only the first [`DIGITS`].
     Digest(String),
     Count(u64),
     Time(SystemTime),
@@ -77,7 +75,7 @@ pub(super) const NAMES: [&str; 14] = [
 // === impl Cell ===
 
 impl Cell {
-    /// Returns the text of the cell as people read it, such as `1,234`.
+    /// Returns the text for people, such as `1,234`.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Text(text) | Self::Long(text) => text.clone(),
@@ -89,7 +87,7 @@ impl Cell {
         }
     }
 
-    /// Returns the text of the cell as programs read it, such as `1234`.
+    /// Returns the text for programs, such as `1234`.
     pub(super) fn exact(&self) -> String {
         match self {
             Self::Text(text) | Self::Long(text) | Self::Digest(text) => text.clone(),
@@ -105,8 +103,7 @@ impl Cell {
     }
 }
 
-/// Formats a duration. A short one gets milliseconds. A very long one is shown as `over …`, because a damaged log can
-/// contain any number.
+/// A damaged log can contain any duration, so a very long one is shown as `over …`.
 fn length(duration: Duration) -> String {
     match duration.as_millis() {
         ..10_000 => format!("{:.3} s", duration.as_secs_f64()),
@@ -115,6 +112,6 @@ fn length(duration: Duration) -> String {
     }
 }
 
-/// How many digits of a checksum to show. They are enough to tell the versions of a robots.txt apart.
+/// Enough digits of a checksum to tell the versions of a robots.txt apart.
 const DIGITS: usize = 12;
 const MAX_LENGTH: Duration = Duration::from_secs(9999 * 24 * 3600);

@@ -7,7 +7,6 @@ use super::{
     line::{Record, Text},
 };
 
-/// A start, a stop, a reload, or the removal of a site from the cache.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) time: SystemTime,
@@ -16,7 +15,7 @@ pub(super) struct Event {
     pub(super) detail: String,
 }
 
-/// The events about robotgate itself, and their numbers. If there are too many events, only the newest are kept.
+/// If there are too many events, only the newest are kept.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) kept: VecDeque<Event>,

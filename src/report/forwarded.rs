@@ -1,15 +1,14 @@
-//! Remembers forwarded requests of bots with purposes until they end. The site's response can still forbid the use, and
-//! then the request counts as refused.
+//! Remembers forwarded requests of bots with purposes until they end, because the site's response can still forbid the
+//! use.
 
 use std::{collections::HashMap, time::SystemTime};
 
 use super::line::{Record, Text};
 
-/// The forwarded requests that have not ended, by id.
 #[derive(Debug, Default)]
 pub(super) struct Forwarded {
     requests: HashMap<String, Request>,
-    /// Whether some requests are missing because there were too many.
+    /// Whether requests are missing because there were too many.
     pub(super) is_incomplete: bool,
 }
 
@@ -25,7 +24,7 @@ pub(super) struct Request {
 // === impl Forwarded ===
 
 impl Forwarded {
-    /// Adds the request of a decision if the site's response can still forbid the use.
+    /// Adds the request if the site's response can still forbid the use.
     pub(super) fn add(&mut self, record: &Record<'_>) {
         let Some(id) = &record.id else { return };
         let can_end = record.forwarded == Some(true) && record.usage.is_some();
@@ -47,14 +46,12 @@ impl Forwarded {
         self.requests.insert(id.as_str().to_owned(), request);
     }
 
-    /// Removes the request that has the id of this record.
     pub(super) fn remove(&mut self, record: &Record<'_>) -> Option<Request> {
         self.requests.remove(record.id.as_ref()?.as_str())
     }
 }
 
-/// Maximum number of requests to remember. One robotgate never forwards so many at the same time. But the log may lack
-/// the completions of some requests, and these are then never removed.
+/// Far more than one robotgate forwards at a time. The limit is for requests whose completion the log lacks.
 const MAX_REQUESTS: usize = 100_000;
 
 #[cfg(test)]

@@ -26,7 +26,6 @@ pub fn to_html(document: &Document) -> String {
 }
 
 fn push_section(out: &mut String, section: &Section) {
-    // Writing to a string cannot fail.
     let _ = write!(out, "<section><h2>{}</h2>", escaped(section.title));
     if section.rows.is_empty() {
         out.push_str("<p>None.</p></section>");
@@ -70,7 +69,6 @@ fn push_section(out: &mut String, section: &Section) {
     out.push_str("</section>");
 }
 
-/// Draws a chart of the requests over time.
 fn push_timeline(out: &mut String, document: &Document) {
     let (width, intervals) = &document.timeline;
     let (Some((first, _)), Some((last, _))) = (intervals.first(), intervals.last()) else {
@@ -131,7 +129,7 @@ fn push_timeline(out: &mut String, document: &Document) {
     );
 }
 
-/// Draws counts as a bar. A bar is full if it shows `most` requests.
+/// Draws counts as a bar, which is full at `most` requests.
 fn bar(counts: &OutcomeCounts, most: u64) -> String {
     let mut out =
         "<svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">".to_owned();

@@ -42,7 +42,7 @@ pub(super) struct Record<'a> {
     origin: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) rule: Option<Text<'a>>,
-    /// What the site says about the purposes of the bot. Set only if the bot has purposes.
+    /// Set only if the bot has purposes.
     pub(super) usage: Option<IgnoredAny>,
     // Fields of the records of completions and of fetches.
     #[serde(borrow)]
@@ -86,22 +86,19 @@ pub(super) struct Record<'a> {
     pub(super) by: Option<Text<'a>>,
 }
 
-/// A text that borrows from the line, unless it contains escapes. (This type is needed because serde would copy an
-/// `Option<Cow<str>>`.)
+/// A text that borrows from the line unless it contains escapes. serde would copy an `Option<Cow<str>>`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// A parsed line of the log.
 #[derive(Debug)]
 pub(super) enum LogLine<'a> {
     Record(Box<Record<'a>>),
-    /// A valid record of a kind that this version does not know. A later version wrote it.
+    /// A record of a kind that only later versions write.
     Other,
     Empty,
     Unreadable,
 }
 
-/// The fields that every record has.
 #[derive(Deserialize)]
 struct Any<'a> {
     #[serde(borrow)]
@@ -117,8 +114,8 @@ impl<'a> LogLine<'a> {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
-            // A record of an unknown kind may have a field with a known name, but with a different type. So parse only
-            // `event` and `time`.
+            // A record of an unknown kind may use a known field name with another type. So parse only `event` and
+            // `time`.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
                 Ok(any) if !EVENTS.contains(&any.event.as_str()) => Self::Other,
                 _ => Self::Unreadable,
@@ -135,8 +132,7 @@ pub fn time_of(line: &[u8]) -> Option<SystemTime> {
 // === impl Record ===
 
 impl Record<'_> {
-    /// Returns whether the record can be counted: its times are between 1970 and 9999, and a decision has all fields
-    /// that every decision has.
+    /// Returns whether all times are between 1970 and 9999, and a decision has all required fields.
     fn is_plausible(&self) -> bool {
         let mut times = [Some(&self.time), self.failing_since.as_ref()].into_iter().flatten();
         let required = [
@@ -169,7 +165,7 @@ impl Record<'_> {
         text_of(self.reason.as_ref())
     }
 
-    /// Returns the origin of the site, or `-` if the record has none.
+    /// Returns the origin, or `-` if there is none.
     pub(super) fn origin(&self) -> &str {
         text_of(self.origin.as_ref())
     }

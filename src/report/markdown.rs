@@ -14,7 +14,6 @@ pub fn to_markdown(document: &Document) -> String {
 }
 
 fn push_section(out: &mut String, section: &Section) {
-    // Writing to a string cannot fail.
     let _ = writeln!(out, "\n## {}\n", section.title);
     if section.rows.is_empty() {
         out.push_str("None.\n");
@@ -35,7 +34,6 @@ fn push_section(out: &mut String, section: &Section) {
     }
 }
 
-/// Escapes text for a cell of a Markdown table, so that nothing in it is markup.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

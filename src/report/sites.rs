@@ -19,14 +19,13 @@ pub(super) struct Outage {
     pub(super) from: SystemTime,
     /// When the last failed fetch ended.
     pub(super) last: SystemTime,
-    /// When a fetch succeeded again; `None` if the log shows no successful fetch.
+    /// `None` if the log shows no successful fetch after the outage.
     pub(super) until: Option<SystemTime>,
     pub(super) failures: u64,
     pub(super) error: String,
 }
 
-/// The outages of all sites. Several robotgates can fetch the robots.txt of a site, each by itself. So there is one
-/// outage for each site and each run of robotgate; see [`key`].
+/// The outages of all sites, one for each site and run of robotgate, because each robotgate fetches by itself.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: HashMap<String, Outage>,
@@ -36,7 +35,6 @@ pub(super) struct Outages {
     pub(super) is_cut: bool,
 }
 
-/// A change of a site's robots.txt.
 #[derive(Debug, Clone)]
 pub(super) struct SiteChange {
     pub(super) time: SystemTime,
@@ -44,11 +42,11 @@ pub(super) struct SiteChange {
     /// The checksums of the old and the new text; `None` if there was no robots.txt.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
-    /// How many rules were added and how many removed; `None` if the log does not say.
+    /// The numbers of added and removed rules; `None` if the log does not say.
     pub(super) rules: Option<(u64, u64)>,
 }
 
-/// The changes of robots.txt files, of all sites. If there are too many, only the newest are kept.
+/// If there are too many changes, only the newest are kept.
 #[derive(Debug, Default)]
 pub(super) struct SiteChanges {
     kept: VecDeque<SiteChange>,
@@ -58,11 +56,10 @@ pub(super) struct SiteChanges {
 // === impl Outages ===
 
 impl Outages {
-    /// Adds the record of a fetch, or of a robots.txt copy from another robotgate. `log` is the number of the log file.
+    /// Adds the record of a fetch, or of a copy from another robotgate. `log` is the number of the log file.
     pub(super) fn add(&mut self, record: &Record<'_>, log: usize) {
         let (key, time) = (key(record, log), record.time.0);
-        // `egress` means that bots must not reach the site's address. So nothing was fetched, and the record says
-        // nothing about the site.
+        // With `egress`, nothing was fetched, so the record says nothing about the site.
         let is_egress = (record.holds.as_ref()).is_some_and(|holds| holds.as_str() == AnswerKind::Egress.as_str());
         let since = record.failing_since.filter(|_| !is_egress).map(|since| since.0);
         match (self.open.get_mut(&key), since) {
@@ -73,21 +70,20 @@ impl Outages {
                     open.error = kept(error.as_str());
                 }
             }
-            // This series of failures began after the last failure of the open outage. So a fetch between the two
-            // succeeded, although this log does not have it, and the series is a new outage.
+            // A fetch in between must have succeeded, although this log does not have it. So this is a new outage.
             (Some(_), Some(since)) => {
                 self.end(&key, since);
                 self.begin(key, record, since);
             }
             (None, Some(since)) => self.begin(key, record, since),
-            // This record is older than the last failure of the outage, so it does not end the outage.
+            // This record is older than the last failure, so it does not end the outage.
             (Some(open), None) if time < open.last => {}
             (Some(_), None) => self.end(&key, time),
             (None, None) => {}
         }
     }
 
-    /// Ends all outages of a run of robotgate, because that run has stopped.
+    /// Ends all outages of a run of robotgate that has stopped.
     pub(super) fn stop(&mut self, record: &Record<'_>, log: usize) {
         let run = run(record, log) + SEPARATOR;
         let keys: Vec<_> = self.open.keys().filter(|key| key.starts_with(&run)).cloned().collect();
@@ -129,7 +125,6 @@ impl Outages {
         }
     }
 
-    /// Returns the outages, the longest first.
     pub(super) fn longest(&self) -> Vec<&Outage> {
         let mut all: Vec<_> = self.ended.iter().chain(self.open.values()).collect();
         all.sort_by(|one, other| (other.length(), &one.site, one.from).cmp(&(one.length(), &other.site, other.from)));
@@ -140,7 +135,6 @@ impl Outages {
 // === impl Outage ===
 
 impl Outage {
-    /// Returns how long the outage lasted, as far as the log shows it.
     pub(super) fn length(&self) -> std::time::Duration {
         let end = self.until.unwrap_or(self.last);
         end.duration_since(self.from).unwrap_or_default()
@@ -150,7 +144,7 @@ impl Outage {
 // === impl Changes ===
 
 impl SiteChanges {
-    /// If a fetch, or a robots.txt copy from another robotgate, brought a new text, adds that change.
+    /// Adds a new text that a fetch, or a copy from another robotgate, brought.
     pub(super) fn add_fetch(&mut self, record: &Record<'_>) {
         if record.new_text
             && let (Some(before), Some(after)) = (&record.held_sha256, &record.robots_sha256)
@@ -178,8 +172,7 @@ impl SiteChanges {
         let is_same = |known: &&mut SiteChange| {
             (&known.site, &known.before, &known.after) == (&change.site, &change.before, &change.after)
         };
-        // The record of a fetch and the `robots-changed` record that follows it describe the same change. It must be
-        // listed only once.
+        // The record of a fetch and the `robots-changed` record after it describe the same change. List it only once.
         if let Some(known) = last
             .find(is_same)
             .filter(|known| known.rules.is_none() || change.rules.is_none())
@@ -194,7 +187,6 @@ impl SiteChanges {
         }
     }
 
-    /// Returns the changes, the newest first.
     pub(super) fn newest(&self) -> Vec<&SiteChange> {
         let mut all: Vec<_> = self.kept.iter().collect();
         all.sort_by_key(|change| std::cmp::Reverse(change.time));
@@ -202,13 +194,12 @@ impl SiteChanges {
     }
 }
 
-/// Returns the key under which an outage is stored: the run of robotgate that saw the outage, and the site.
 fn key(record: &Record<'_>, log: usize) -> String {
     run(record, log) + SEPARATOR + &kept(record.origin())
 }
 
-/// Returns which run of robotgate wrote a line. Earlier versions did not log that in all lines. For those lines, the
-/// number of the log file takes its place.
+/// Returns the run of robotgate that wrote a line. Earlier versions did not log it in all lines, so the number of the
+/// log file takes its place.
 fn run(record: &Record<'_>, log: usize) -> String {
     match &record.instance {
         Some(instance) => kept(instance.as_str()),
@@ -219,6 +210,5 @@ fn run(record: &Record<'_>, log: usize) -> String {
 const MAX_OPEN: usize = 50_000;
 const MAX_ENDED: usize = 5_000;
 const MAX_CHANGES: usize = 5_000;
-/// A change may already be in the list, because the record of its fetch came first. To find it there, the last changes
-/// in the list are compared, at most this many.
+/// How many of the last changes are searched for one that the record of its fetch has already added.
 const NEAR: usize = 64;

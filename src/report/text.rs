@@ -3,8 +3,8 @@
 use super::document::{Cell, Document, Section};
 use crate::columns::{cut_middle, filled, padded, widest};
 
-/// Writes a report for a terminal. If the terminal's width in `columns` is known, shortens long URLs, rules and names
-/// in the middle, and wraps lines that are still too long. Does not shorten times, numbers and other texts.
+/// Writes a report for a terminal that is `columns` wide, if that is known. Shortens long URLs, rules and names in the
+/// middle, and wraps lines that are still too long.
 pub fn to_text(document: &Document, columns: Option<usize>) -> String {
     let columns = columns.unwrap_or(usize::MAX);
     let mut out = String::new();
@@ -70,8 +70,7 @@ fn push_section(out: &mut String, section: &Section, columns: usize) {
     }
 }
 
-/// Returns the widths of the columns. If the table is too wide, makes the columns with long texts narrower, the widest
-/// first.
+/// Returns the widths of the columns. If the table is too wide, narrows columns with long texts, the widest first.
 fn widths(cells: &[Vec<String>], columns: usize, is_long: impl Fn(usize) -> bool) -> Vec<usize> {
     let count = cells.first().map_or(0, Vec::len);
     let mut widths: Vec<usize> = (0..count)
@@ -83,15 +82,13 @@ fn widths(cells: &[Vec<String>], columns: usize, is_long: impl Fn(usize) -> bool
         let Some(column) = long.max_by_key(|column| widths[*column]) else {
             break;
         };
-        // Makes the column narrower by one. A column that is wider than the terminal gets the terminal's width at once,
-        // because a text can have any length.
+        // A text can have any length, so a column that is wider than the terminal gets the terminal's width at once.
         widths[column] = (widths[column] - 1).min(columns);
     }
     widths
 }
 
 const GAP: &str = "  ";
-/// How far the second and later lines of a wrapped line are indented.
 const INDENT: usize = 4;
-/// A column with long texts is not made narrower than this.
+/// Minimum width of a column with long texts.
 const MIN_WIDTH: usize = 24;

@@ -1,5 +1,4 @@
-//! Counts requests over time, in a limited number of intervals. The longer the time that the log covers, the longer
-//! each interval is.
+//! Counts requests over time in a limited number of intervals. The more time the log covers, the longer they are.
 
 use std::{
     collections::BTreeMap,
@@ -8,12 +7,11 @@ use std::{
 
 use super::OutcomeCounts;
 
-/// Counts of requests for each interval of time.
 #[derive(Debug)]
 pub(super) struct Timeline {
     /// Length of an interval in seconds.
     width: u64,
-    /// The counts of each interval. The key is the number of the interval, counted from 1970.
+    /// By the number of the interval, counted from 1970.
     counts: BTreeMap<u64, OutcomeCounts>,
 }
 
@@ -28,8 +26,7 @@ impl Timeline {
         self.fit(MAX_INTERVALS);
     }
 
-    /// Returns the length of an interval, and all intervals from the first to the last one with requests. Makes the
-    /// intervals so long that there are at most `most`.
+    /// Returns the length of an interval, and at most `most` intervals from the first to the last one with requests.
     pub(super) fn intervals(&self, most: u64) -> (Duration, Vec<(SystemTime, OutcomeCounts)>) {
         let mut fitted = Self {
             width: self.width,
@@ -46,7 +43,6 @@ impl Timeline {
         (Duration::from_secs(width), intervals.collect())
     }
 
-    /// Makes the intervals longer until there are at most `most` of them.
     fn fit(&mut self, most: u64) {
         let span = |counts: &BTreeMap<u64, OutcomeCounts>| {
             let ends = counts.first_key_value().zip(counts.last_key_value());
@@ -73,8 +69,7 @@ impl Default for Timeline {
     }
 }
 
-/// The possible lengths of an interval, in seconds, from a minute to two weeks. Each is a multiple of the one before.
-/// So intervals can be joined without splitting any count.
+/// The lengths of an interval in seconds. Each is a multiple of the one before, so joining intervals splits no count.
 const WIDTHS: [u64; 7] = [60, 600, 3600, 6 * 3600, 24 * 3600, 2 * 24 * 3600, 14 * 24 * 3600];
 const MAX_INTERVALS: u64 = 2000;
 

@@ -1,34 +1,32 @@
-//! Counts requests by a key, such as the bot, in a limited amount of memory. If there are too many keys, those with the
-//! fewest requests are counted together.
+//! Counts requests by a key, such as the bot, in limited memory. If there are too many keys, those with the fewest
+//! requests are counted together.
 
 use std::collections::HashMap;
 
 use super::{OutcomeCounts, kept};
 
-/// What requests are counted by. It can have two parts, such as a rule and its site, or an empty second part.
+/// Two parts, such as a rule and its site. The second can be empty.
 type Key = [String; 2];
 
-/// Counts of requests by key. The counts are exact if there are at most [`MAX_KEYS`] different keys.
+/// Counts of requests by key, exact up to [`MAX_KEYS`] different keys.
 #[derive(Debug, Default)]
 pub(super) struct Top {
     counts: HashMap<Box<str>, OutcomeCounts>,
-    /// The requests of keys that were removed because there were too many keys.
+    /// The requests of keys that were removed because there were too many.
     others: OutcomeCounts,
-    /// A key can be removed and then added again, with a count that begins at 0. So each count can be too small by up
-    /// to this number.
+    /// By how much a count can be too small: a removed key that is added again begins at 0.
     missed: u64,
-    /// A buffer for the key of the request that is being added.
+    /// A buffer for the key of the added request.
     scratch: String,
 }
 
-/// The keys with the most requests.
 #[derive(Debug)]
 pub(super) struct Largest {
     pub(super) rows: Vec<(Key, OutcomeCounts)>,
-    /// How many requests all other keys have (`others`), and how many other keys there are.
+    /// The requests of all other keys, and how many such keys there are.
     pub(super) others: OutcomeCounts,
     pub(super) other_keys: usize,
-    /// By how much each count can be too small; 0 if the counts are exact. See [`Top::missed`].
+    /// See [`Top::missed`]; 0 if the counts are exact.
     pub(super) missed: u64,
 }
 
@@ -57,8 +55,7 @@ impl Top {
         if let Some(known) = self.counts.get_mut(&*self.scratch) {
             return known.add(counts);
         }
-        // Keys are stored shortened and escaped. So a key that is too long or has control characters is not found
-        // above, and always gets here. That costs time, but not memory.
+        // Stored keys are shortened and escaped, so a long key or one with control characters always gets here.
         let key = [kept(first), kept(second)].join(SEPARATOR);
         self.counts.entry(key.into()).or_default().add(counts);
         if self.counts.len() > MAX_KEYS {
@@ -71,8 +68,7 @@ impl Top {
         let mut sizes: Vec<u64> = self.counts.values().map(|counts| counts.requests).collect();
         let middle = sizes.len() / 2;
         let bound = *sizes.select_nth_unstable(middle).1;
-        // First removes the keys with fewer requests than the middle one. Then removes keys with exactly as many, until
-        // half of all keys are gone.
+        // First remove the keys below `bound`, then keys at `bound`, until half of all keys are gone.
         let mut excess = self.counts.len() / 2;
         let (mut largest, others) = (0, &mut self.others);
         for is_less in [true, false] {
@@ -134,10 +130,8 @@ impl Top {
     }
 }
 
-/// Separates the two parts of a key. No part contains this character, because the log and [`kept`] escape control
-/// characters.
+/// Separates the two parts of a key. No part contains it, because the log and [`kept`] escape control characters.
 pub(super) const SEPARATOR: &str = "\u{1f}";
-/// Maximum number of keys that are counted separately.
 const MAX_KEYS: usize = 50_000;
 
 #[cfg(test)]
@@ -177,8 +171,7 @@ mod tests {
             "it was never removed"
         );
         assert_eq!(found.others.requests, (rounds * MAX_KEYS) as u64, "no request is lost");
-        // Each round of the loop above adds `MAX_KEYS` new keys with one request each. So `shrink` runs at most twice in
-        // a round, and each run raises by 1 the number of requests that a key can lack (`missed`).
+        // Each round adds `MAX_KEYS` new keys, so `shrink` runs at most twice in it. Each run raises `missed` by 1.
         assert!((1..=2 * rounds as u64).contains(&found.missed), "{}", found.missed);
     }
 

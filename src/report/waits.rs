@@ -11,33 +11,30 @@ use super::{
     line::{LogLine, Record},
 };
 
-/// What a request waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WaitFor {
     Turn,
     Robots,
 }
 
-/// A request that had to wait, for its turn at the site or for the site's robots.txt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) waited: Duration,
     pub(super) what: WaitFor,
     pub(super) time: SystemTime,
     pub(super) id: String,
-    /// The bot and the URL; `None` if the request's decision was not found near its completion in the log.
+    /// The bot and the URL; `None` if the decision was not found near the completion in the log.
     pub(super) request: Option<(String, String)>,
 }
 
-/// The longest waits, and the totals of all waits.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// The longest waits, and some shorter ones, in no order.
+    /// The longest waits and some shorter ones, in no order.
     longest: Vec<Wait>,
-    /// How many requests waited for their turn (`turn`) or for a robots.txt (`robots`), and the sum of their waits.
+    /// The number of waits for a turn or for a robots.txt, and their sum.
     pub(super) turn: (u64, Duration),
     pub(super) robots: (u64, Duration),
-    /// The bot and the URL of each decision in the previous portion of lines, by the request's id.
+    /// The bot and the URL of each decision in the previous portion of lines, by id.
     before: HashMap<String, (String, String)>,
 }
 
@@ -55,7 +52,6 @@ impl WaitFor {
 // === impl Waits ===
 
 impl Waits {
-    /// Adds the waits of a completion record.
     pub(super) fn add(&mut self, record: &Record<'_>) {
         for (what, waited) in [
             (WaitFor::Turn, record.pace_wait_us),
@@ -92,9 +88,8 @@ impl Waits {
         self.longest.truncate(MAX_WAITS);
     }
 
-    /// Finds the bots and URLs of the longest waits, which only the records of the decisions contain. `lines` is the
-    /// portion of the log that was just counted. Searches this portion and the one before it, because a decision is
-    /// usually near its completion in the log.
+    /// Finds the bots and URLs of the longest waits in the decisions of `lines` and of the portion before. A decision
+    /// is usually near its completion in the log.
     pub(super) fn find_requests(&mut self, lines: &[LogLine<'_>]) {
         self.cut();
         let decisions = lines.iter().filter_map(|line| match line {

@@ -9,7 +9,7 @@ use crate::{
 // === impl Document ===
 
 impl Document {
-    /// Creates the tables of a report. The first one contains the totals. The others have at most `most` rows each.
+    /// Creates the tables of a report: first the totals, then tables of at most `most` rows.
     pub fn of(report: &Report, by: &[By], most: usize) -> Self {
         let mut sections = vec![totals(report)];
         for by in by {
@@ -55,7 +55,7 @@ fn totals(report: &Report) -> Section {
     add("Refused", Cell::Count(total.refused));
     add("Disallowed, but forwarded", Cell::Count(total.not_enforced));
     add("Exempt", Cell::Count(total.exempt));
-    // Requests without a bot are counted under the name `-`, which is no bot.
+    // Requests without a bot are counted under the name `-`.
     let named = report.bots.len() - usize::from(report.bots.has(["-", ""]));
     for (name, top, number) in [
         ("Sites", &report.sites, report.sites.len()),
@@ -328,7 +328,6 @@ fn events(report: &Report, most: usize) -> Section {
     }
 }
 
-/// Returns notes about the rows that a table of counts leaves out.
 fn left_out(largest: &Largest) -> Vec<String> {
     let Largest {
         others,
