@@ -1,7 +1,4 @@
 //! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
-//!
-//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file), `logs`
-//! (reading audit logs), `overrides` (`--set`), `complaint` (errors on stderr) and `progress` (showing progress).
 
 pub mod ca;
 pub mod cache;
@@ -74,8 +71,8 @@ enum Command {
 // === impl Cli ===
 
 impl Cli {
-    /// Runs the subcommand. The exit status is 0 for success, 1 if the command fails or its answer is negative (for
-    /// example, the URL is refused), and 2 for a usage error. For most usage errors, clap has already exited.
+    /// Runs the subcommand. The exit status is 0 for success, 1 if the command fails or its answer is negative, and 2
+    /// for a usage error.
     pub fn execute(self) -> ExitCode {
         match self.command {
             Command::Run(args) => run::run(&args),
@@ -99,22 +96,19 @@ impl Cli {
     }
 }
 
-/// Loads the configuration from `file`, the environment and `overrides`. Does not read the files with secrets, because
-/// the person who types a command often has no permission to read them. Also returns the sources, so that a message can
-/// suggest a command with the same `--config` and `--set`.
+/// Loads the configuration without the files with secrets, which the person who types a command often may not read.
+/// Also returns the sources, for messages that suggest a command.
 fn load(file: Option<&Path>, overrides: &Overrides) -> Result<(Config, Sources), ConfigError> {
     let sources = overrides.sources(file)?;
     Ok((Config::load_without_credentials(&sources)?, sources))
 }
 
-/// Prints the error on stderr. Escapes control characters, because an error can quote an argument or a line of a file.
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     complaint::say(error);
     ExitCode::FAILURE
 }
 
-/// Writes to standard output. A broken pipe is not an error, because a program that reads the output, such as `head`,
-/// can stop early.
+/// Writes to standard output. A broken pipe is not an error, because a program such as `head` can stop reading early.
 fn print(text: impl AsRef<[u8]>) -> ExitCode {
     match io::stdout().write_all(text.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -124,8 +118,7 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     }
 }
 
-/// Prints the text or the error of a command, and returns the exit status. The flag next to the text says whether the
-/// exit status is 0. For an error, it is 1.
+/// Prints the text or the error of a command. The flag says whether the exit status is 0.
 fn finish(outcome: Result<(String, bool), impl std::fmt::Display>) -> ExitCode {
     match outcome {
         Ok((text, is_good)) => match print(text) {
@@ -136,7 +129,7 @@ fn finish(outcome: Result<(String, bool), impl std::fmt::Display>) -> ExitCode {
     }
 }
 
-/// Reports a usage error that clap does not detect. `message` also says what to type instead.
+/// Reports a usage error that clap does not detect.
 fn misused(message: &str) -> ExitCode {
     complaint::say(&message);
     ExitCode::from(2)

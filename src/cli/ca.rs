@@ -29,7 +29,7 @@ enum Action {
     Export,
 }
 
-/// Shows or prints the certificate. Only `robotgate run` creates one; this command never does.
+/// Shows or prints the certificate, but never creates one.
 pub fn run(args: &CaArgs) -> ExitCode {
     let https = match load(args.config.as_deref(), &args.overrides) {
         Ok((config, _)) => config.https,

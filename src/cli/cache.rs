@@ -1,6 +1,4 @@
 //! `robotgate cache`: shows what robotgate knows of sites, and forgets sites.
-//!
-//! [`crate::admin`] decides whether to ask a running proxy or to read the cache file.
 
 mod history;
 mod list;
@@ -68,7 +66,6 @@ struct ForgetArgs {
     origin: String,
 }
 
-/// Why the command fails.
 #[derive(Debug, thiserror::Error)]
 enum CacheError {
     #[error(transparent)]
@@ -91,8 +88,7 @@ enum CacheError {
     FleetNotTold(Origin),
 }
 
-/// Runs the subcommand. Fails if robotgate knows nothing about the site. A broken pipe is not an error, because a
-/// program that reads the output, such as `head`, can stop early.
+/// Runs the subcommand. Fails if robotgate knows nothing about the site.
 pub fn run(args: &CacheArgs) -> ExitCode {
     let done = match &args.action {
         Action::List(list) => list.run(args),
@@ -115,12 +111,11 @@ impl CacheArgs {
         load(self.config.as_deref(), &self.overrides)
     }
 
-    /// Loads the configuration, and calls `ask` with access to the robots.txt copies of the proxy that runs with it.
+    /// Calls `ask` with access to the copies of the proxy that runs with this configuration.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         self.ask_of(&self.load()?.0, ask)
     }
 
-    /// Calls `ask` with access to the robots.txt copies of the proxy that runs with `config`.
     fn ask_of<T>(&self, config: &Config, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let _progress = Progress::begin(|| "reading the saved robots.txt files".to_owned());
         let copies = Copies::find(config, |note| {
@@ -161,7 +156,7 @@ impl ForgetArgs {
     }
 }
 
-/// Reads an origin from an argument, which can be an origin, any URL of the site, or a bare host.
+/// Reads an origin, any URL of the site, or a bare host.
 fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     let url = match argument.contains("://") {
         true => argument.to_owned(),
@@ -170,8 +165,7 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
-/// Returns the error that says that robotgate knows nothing about `origin`. `argument` is the origin as the user typed
-/// it.
+/// `argument` is the origin as the user typed it.
 fn unknown(origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
     let mut hint = match argument.contains("://") {
         true => String::new(),

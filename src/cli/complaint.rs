@@ -1,5 +1,5 @@
-//! Error messages on stderr. At a terminal, lines break between words, long URLs are shortened in the middle, and the
-//! marks under a quoted line are coloured. If stderr is not a terminal, messages are printed as they are, for programs.
+//! Error messages on stderr. At a terminal, they are wrapped and coloured. Otherwise they are printed as they are, for
+//! programs.
 
 use std::{
     fmt::Display,
@@ -34,16 +34,14 @@ fn fitted(text: &str, columns: usize, paint: Paint) -> String {
     fitted.join("\n")
 }
 
-/// Parses a line that only marks a part of the line above it, such as `      |    ^^^`. Returns the text before the
-/// carets, and the number of carets.
+/// Parses a line such as `      |    ^^^`: the text before the carets, and the number of carets.
 fn mark(line: &str) -> Option<(&str, usize)> {
     let before = line.trim_end_matches('^');
     let is_mark = before.len() < line.len() && before.trim() == "|";
     is_mark.then_some((before, line.len() - before.len()))
 }
 
-/// Formats a line that the message quotes, and the carets below it that mark a part of it. If the line is too long,
-/// shows only the surroundings of the marked part.
+/// Formats a quoted line and the carets below it. Of a long line, shows only the surroundings of the marked part.
 fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Paint) -> [String; 2] {
     let room = columns.saturating_sub(GUTTER);
     let start = before.chars().count().saturating_sub(GUTTER);
@@ -62,9 +60,8 @@ fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Pa
     [cut_end(&line, columns).into_owned(), marks]
 }
 
-/// Number of columns by which all lines of a wrapped message after the first are indented.
 const INDENT: usize = 4;
-/// How many columns the line number and the bar take, to the left of a quoted line.
+/// Columns that the line number and the bar to the left of a quoted line take.
 const GUTTER: usize = 8;
 
 #[cfg(test)]

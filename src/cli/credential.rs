@@ -1,7 +1,5 @@
-//! `robotgate credential`: manages the credentials with which clients prove which bot they are.
-//!
-//! The credentials file contains only hashes of secrets. A new secret is printed once, on standard output, and stored
-//! nowhere.
+//! `robotgate credential`: manages the credentials with which clients prove which bot they are. The credentials file
+//! contains only hashes. A new secret is printed once and stored nowhere.
 
 mod secret;
 mod store;
@@ -64,7 +62,6 @@ enum Action {
     List,
 }
 
-/// Why the command fails.
 #[derive(Debug, thiserror::Error)]
 enum CredentialError {
     #[error(transparent)]
@@ -107,8 +104,8 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
     }
 }
 
-/// Loads the configuration, without reading the credentials file. Also returns the path of the credentials file, and
-/// the options `--config` and `--set` for the commands that the output suggests.
+/// Returns the configuration, the path of the credentials file, and `--config` and `--set` for commands that the output
+/// suggests.
 fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), CredentialError> {
     let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let path = config.identity.credentials.clone();
@@ -116,8 +113,6 @@ fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), Creden
     Ok((config, path, config_options(&sources)))
 }
 
-/// Adds a secret to the credentials file. `option` has the options `--config` and `--set` for the commands that the
-/// output suggests.
 fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> Result<String, CredentialError> {
     if !is_name(name) {
         return Err(CredentialError::Name(name.to_owned()));
@@ -129,7 +124,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> R
     let store = Store::lock(path)?;
     let before = store.read()?;
     let text = before.as_ref().map_or("", |before| &before.text);
-    // If one line is invalid, robotgate rejects the whole file. So report the invalid lines before adding one.
+    // robotgate rejects the whole file if one line is invalid, so report invalid lines before adding one.
     let known = parsed(path, text)?;
     store.write(&with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
 
@@ -226,7 +221,6 @@ fn parsed(path: &Path, text: &str) -> Result<Credentials, CredentialError> {
     })
 }
 
-/// Returns the names of the bots that a credential identifies.
 fn bots_of<'c>(config: &'c Config, name: &str) -> Vec<&'c str> {
     let takes = |credentials: &[Box<str>]| credentials.iter().any(|credential| **credential == *name);
     let bots = config.bots.iter().filter(|bot| takes(&bot.accepted_proofs.credentials));
@@ -240,7 +234,7 @@ fn read_stdin() -> Result<String, CredentialError> {
     Ok(text)
 }
 
-/// How much of standard input to read, in bytes. Any valid secret is shorter.
+/// In bytes. Any valid secret is shorter.
 const MAX_INPUT: u64 = 4096;
 
 const NEXT: &str = "\nA running robotgate reads the file again by itself. To be sure, reload it: systemctl reload robotgate,\n\

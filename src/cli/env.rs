@@ -1,7 +1,5 @@
-//! `robotgate env`: prints the settings that make a client use the proxy and trust it.
-//!
-//! The output consists of shell commands and comments. The settings come from [`crate::trust::clients`]. This command
-//! changes nothing, unless it is asked to write files.
+//! `robotgate env`: prints the settings that make a client use the proxy and trust it, as shell commands and comments.
+//! Changes nothing, unless it is asked to write files.
 
 mod write;
 
@@ -60,12 +58,10 @@ pub struct EnvArgs {
     write: Option<PathBuf>,
 }
 
-/// Parses a client's name. For an unknown name, clap's own error would list all names in one line. The error of this
-/// parser says instead which command lists them.
+/// Parses a client's name. clap's own error for an unknown name would list all names in one line.
 #[derive(Clone)]
 struct ClientName(PossibleValuesParser);
 
-/// Why no settings can be printed.
 #[derive(Debug, thiserror::Error)]
 enum EnvError {
     #[error(transparent)]
@@ -125,7 +121,6 @@ pub fn run(args: &EnvArgs) -> ExitCode {
     print(text)
 }
 
-/// Returns the names of all clients for clap, which suggests the nearest name if the user misspells one.
 fn names() -> PossibleValuesParser {
     clients::all()
         .iter()
@@ -142,7 +137,6 @@ fn list() -> String {
     let mut out = String::from("To print a client's settings: robotgate env CLIENT\n");
     let width = clients::all().iter().map(|client| client.name.len()).max().unwrap_or(0);
     for group in [ClientKind::Client, ClientKind::Browser, ClientKind::System] {
-        // Writing to a string cannot fail.
         let _ = writeln!(out, "\n{}:", group.title());
         for client in clients::all().iter().filter(|client| client.group == group) {
             let _ = writeln!(out, "  {:width$}  {}", client.name, client.about);
@@ -155,7 +149,7 @@ fn list() -> String {
     out
 }
 
-/// Returns the settings of a client as text, and notes that the user must see because the settings may not work.
+/// Returns the settings as text, and notes about why the settings may not work.
 fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<String>), EnvError> {
     let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let mut notes = Vec::new();
@@ -175,8 +169,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = ClientSettings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
-    // Some settings make the client's shell print a message that says to run this `robotgate env` again. Other programs
-    // may log the message. So replace a proxy URL that contains a secret.
+    // The settings may contain this command, and other programs may log it. So hide the secret in the URL.
     let shown = proxy.map(|proxy| match settings.has_secret() {
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,
@@ -235,7 +228,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     Ok((out, notes))
 }
 
-/// Returns the URL of the proxy, as the configuration says. Adds a note to `notes` if it has to guess the host name.
+/// Returns the URL of the proxy. Adds a note if it has to guess the host name.
 fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     let plain = config.proxy.listen.first().map(|address| ("http", *address));
     let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));
@@ -252,7 +245,7 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{name}:{}", address.port())
 }
 
-/// Returns the options `--config`, `--set` and `--ca` as the user gave them, and `--proxy` with the value `proxy`.
+/// Returns the options as the user gave them, but `--proxy` with the value `proxy`.
 fn options(args: &EnvArgs, sources: &Sources, proxy: Option<&str>) -> String {
     let mut options = config_options(sources);
     options.extend(proxy.map(|proxy| option("proxy", proxy)));
@@ -260,7 +253,6 @@ fn options(args: &EnvArgs, sources: &Sources, proxy: Option<&str>) -> String {
     options
 }
 
-/// Reads the certificates in the certificate authority's file.
 fn certificates(path: &Path, sources: &Sources) -> Result<Vec<CertificateDer<'static>>, EnvError> {
     let pem = fs::read(path).map_err(|error| {
         let state = unreadable(path, sources).unwrap_or_else(|| format!("{}: {error}", path.display()));
@@ -290,13 +282,12 @@ fn unreadable(path: &Path, sources: &Sources) -> Option<String> {
     }
 }
 
-/// Says how to give other users a copy of the certificate, if this user can read it but others cannot.
+/// Says how to give a copy of the certificate to users who cannot read it, if this user can.
 fn only_for_some(path: &Path, args: &EnvArgs, sources: &Sources) -> Option<String> {
     if is_open_to_all(path) || fs::File::open(path).is_err() {
         return None;
     }
-    // `robotgate ca export` prints the certificate that the configuration names. With `--ca`, the user may have named
-    // another one, so copy that file instead.
+    // With `--ca`, the user may have named another certificate than `robotgate ca export` prints.
     let copy = match args.ca {
         Some(_) => format!(
             "cp {} robotgate-ca.pem",
@@ -311,12 +302,11 @@ fn only_for_some(path: &Path, args: &EnvArgs, sources: &Sources) -> Option<Strin
     ))
 }
 
-/// Returns the command that writes a copy of the authority's certificate to `robotgate-ca.pem`.
 fn export(sources: &Sources) -> String {
     format!("robotgate ca export{} > robotgate-ca.pem", config_options(sources))
 }
 
-/// Returns whether every user of the machine can read the file, according to the modes of the file and its folders.
+/// Returns whether every user can read the file, by the modes of the file and its folders.
 fn is_open_to_all(path: &Path) -> bool {
     let has = |path: &Path, mode| fs::metadata(path).is_ok_and(|data| data.permissions().mode() & mode == mode);
     has(path, 0o004) && path.ancestors().skip(1).all(|folder| has(folder, 0o001))

@@ -1,10 +1,5 @@
-//! `robotgate eval`: reads cases as JSON, one per line, and decides each by its robots.txt, as Google's parser does or
-//! to the letter of RFC 9309.
-//!
-//! If a line is not a valid case, the command writes an error for it and continues. It keeps only one line and a
-//! limited cache in memory. It returns exactly what the parser decides, even where the proxy would decide differently.
-//! For example, `/robots.txt` itself can be disallowed. An agent with digits, such as `MJ12bot`, gets the rules for
-//! `*`, because Google's parser ends the name in a user-agent line before the first digit.
+//! `robotgate eval`: decides cases from standard input, as Google's parser does or to the letter of RFC 9309, even
+//! where the proxy would decide differently. For example, `/robots.txt` itself can be disallowed.
 
 mod cache;
 mod case;
@@ -44,14 +39,11 @@ pub struct EvalArgs {
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct LineCounts {
-    /// Number of lines that got a decision.
     decided: u64,
-    /// Number of lines that got an error.
     failed: u64,
 }
 
-/// Reads cases from standard input, and writes decisions to standard output. Fails if a line is not a valid
-/// case. A broken pipe is not an error.
+/// Reads cases from standard input, and writes decisions to standard output. Fails if a line is not a valid case.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
     prompt_for("one JSON object a line (robotgate eval --help shows one)");
@@ -77,13 +69,7 @@ pub fn run(args: &EvalArgs) -> ExitCode {
 }
 
 /// Writes an answer for each line of `input`, but none for a blank line. Flushes the output before a read that may
-/// block: the program that sends the cases may wait for each answer before it sends the next case.
-///
-/// # Errors
-///
-/// Fails if reading or writing fails. A line that is not a valid case is no error of this function. Its answer has the
-/// fields of the line without the robots.txt, and the fields `error` (a sentence) and `input_line` (the number of the
-/// line, from 1).
+/// block: the sender may wait for an answer before it sends the next case.
 fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<LineCounts> {
     let mut outcome = LineCounts::default();
     let mut files = Files::new(profile);
@@ -110,7 +96,7 @@ fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Writ
     }
 }
 
-/// Returns the size of standard input, or `None` if it is not a file.
+/// `None` if standard input is not a file.
 fn size_of_input() -> Option<u64> {
     let state = fstat(io::stdin()).ok()?;
     let is_file = FileType::from_raw_mode(state.st_mode).is_file();
@@ -125,7 +111,6 @@ fn progress_text(read: u64, all: Option<u64>) -> String {
     }
 }
 
-/// A reader that counts the bytes that it reads.
 struct Counted<R>(R, Arc<AtomicU64>);
 
 // === impl Counted ===
@@ -139,7 +124,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 const MIB: u64 = 1 << 20;
-/// Size of the input buffer and of the output buffer, in bytes.
+/// In bytes, for input and output.
 const BUFFER: usize = 256 << 10;
 
 const AFTER_HELP: &str = r#"Exit status: 0 if every line was decided, 1 if one was not, 2 for a usage error.

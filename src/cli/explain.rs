@@ -1,7 +1,5 @@
-//! `robotgate explain`: explains to a person or a program why a bot may or may not fetch a URL.
-//!
-//! The verdict comes from [`crate::decision`], as in the proxy, and the explanation from `crate::explanation`. This
-//! module decides nothing.
+//! `robotgate explain`: explains why a bot may or may not fetch a URL. The verdict comes from [`crate::decision`], as
+//! in the proxy; this module decides nothing.
 
 mod excerpt;
 mod source;
@@ -76,7 +74,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Err(error) => return fail(&error),
     };
     if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.policy.profile) {
-        // The default of `soft-404` depends on the profile, so it has to change with the profile.
+        // The default of `soft-404` depends on the profile.
         config.robots.policy.soft_404 = Policy::of(profile).soft_404;
         config.robots.policy.profile = profile;
     }
@@ -113,9 +111,8 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     }
 }
 
-/// Decides by the robots.txt in `file`. Without a file, decides as the proxy would, and fetches the site's robots.txt
-/// and `tdmrep.json` if the proxy would need them. Also returns where the robots.txt came from, and the fetch of the
-/// `tdmrep.json` if it was fetched.
+/// Decides by the robots.txt in `file` or, without a file, by what it fetches as the proxy would. Also returns where
+/// the robots.txt came from, and the fetch of the `tdmrep.json`.
 fn decide(
     config: &Config,
     question: Question,
@@ -155,13 +152,11 @@ fn decide(
     Ok((decision, source, live))
 }
 
-/// Parses the name of a purpose. `--help` lists all names.
 fn purpose() -> impl TypedValueParser<Value = Purpose> {
     PossibleValuesParser::new(Purpose::ALL.map(Purpose::as_str)).try_map(|text| text.parse::<Purpose>())
 }
 
-/// Decides by the robots.txt of a file alone, as if `[egress]` allowed the URL. Returns `None` if the robots.txt is not
-/// from a file.
+/// Decides as if `[egress]` allowed the URL. Returns `None` if the robots.txt is not from a file.
 fn without_egress(question: Question, source: &Source, policy: &Policy) -> Option<Decision> {
     source.file()?;
     Some(question.decide_with(None, source.lookup(policy)?))

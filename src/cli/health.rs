@@ -54,8 +54,7 @@ impl HealthArgs {
         if let Some(address) = self.address {
             return Ok(vec![Endpoint::Listener(address)]);
         }
-        // Ignore mistakes in the configuration: somebody may have changed the file since the proxy loaded it. The proxy
-        // then still runs with the earlier configuration.
+        // Ignore mistakes: the file may have changed since the proxy loaded it.
         let config = Config::load_in_part(&self.overrides.sources(self.config.as_deref())?)?;
         Ok(Endpoint::of(&config))
     }

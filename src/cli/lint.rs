@@ -1,7 +1,4 @@
-//! `robotgate lint`: prints what a person should know about a robots.txt, with line numbers.
-//!
-//! This module does not decide what to report: [`crate::robots::lint()`] does. Nor does it decide what a site's
-//! response means: `copy` does, as for the proxy.
+//! `robotgate lint`: prints what [`crate::robots::lint()`] finds in a robots.txt, with line numbers.
 
 mod report;
 mod source;
@@ -56,11 +53,10 @@ pub struct LintArgs {
     json: bool,
 }
 
-/// The report as JSON, for programs.
 #[derive(serde::Serialize)]
 struct LintReport<'a> {
     source: &'a str,
-    /// How the robots.txt was fetched. `None` if it was read from a file.
+    /// `None` if the robots.txt was read from a file.
     fetch: Option<FetchRecord<'a>>,
     /// Why there is no robots.txt to check.
     absent: Option<&'a str>,
@@ -69,7 +65,6 @@ struct LintReport<'a> {
     findings: &'a [Finding],
 }
 
-/// How many findings there are of each severity.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 struct SeverityCounts {
     errors: usize,
@@ -77,8 +72,7 @@ struct SeverityCounts {
     notes: usize,
 }
 
-/// Prints the findings. Fails if a finding is worse than a note, or if the site has no robots.txt because of a fault. A
-/// broken pipe is not an error.
+/// Prints the findings. Fails if a finding is worse than a note, or if the site has no robots.txt because of a fault.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {
     let found = match args.source.find(args.config.as_deref(), &args.overrides) {

@@ -1,7 +1,5 @@
-//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy does: with the same fetcher,
-//! egress, trusted root certificates and interpretation.
-//!
-//! This module puts nothing into the cache, and decides nothing about a bot.
+//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy does. This module puts nothing
+//! into the cache, and decides nothing about a bot.
 
 mod way;
 
@@ -34,8 +32,7 @@ pub struct Live {
     state: Arc<OriginState>,
 }
 
-/// Why robotgate could not start a fetch. If a fetch starts and then fails, [`fetch()`] returns a [`Live`] and not this
-/// error, because a failed fetch has a meaning for requests, too (unreachable).
+/// Why robotgate could not start a fetch. A fetch that starts and fails is no error, but a [`Live`].
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     #[error(transparent)]
@@ -48,12 +45,8 @@ pub enum LiveError {
     Fetch(#[from] LookupError),
 }
 
-/// Fetches `document` from `origin` with the settings in `config`. This takes at most `robots.fetch-timeout`. At a
-/// terminal, shows progress if it takes long.
-///
-/// # Errors
-///
-/// Fails if the fetch cannot start, for example because the root certificates cannot be loaded.
+/// Fetches `document` from `origin`, which takes at most `robots.fetch-timeout`. Fails only if the fetch cannot start.
+/// At a terminal, shows progress if it takes long.
 pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) -> Result<Live, LiveError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -94,7 +87,7 @@ impl Live {
         }
     }
 
-    /// Returns what a lookup in the proxy's cache would return if the proxy had made this fetch.
+    /// Returns what the proxy's cache would return after this fetch.
     pub(super) fn lookup(&self) -> Lookup {
         Lookup {
             state: self.state.clone(),
@@ -105,19 +98,16 @@ impl Live {
         }
     }
 
-    /// Returns what the fetch means for requests: rules, no robots.txt, or unreachable. This is the meaning for a proxy
-    /// that knew nothing of the origin before.
+    /// Returns what the fetch means for a proxy that knew nothing of the origin before.
     pub fn answer(&self) -> Answer<'_> {
         self.state.answer(self.at, &self.policy)
     }
 
-    /// Returns the fetched document as a copy, if the site sent one.
     pub(super) fn copy(&self) -> Option<&RobotsCopy> {
         self.state.last_copy()
     }
 
-    /// Returns the HTTP status of the response, when the fetch ended, and when robotgate would fetch the robots.txt
-    /// again.
+    /// Returns the HTTP status, when the fetch ended, and when robotgate would fetch the robots.txt again.
     pub fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.at, &self.policy)
     }
@@ -127,8 +117,7 @@ impl Live {
         self.rules().map(|received| &*received.body)
     }
 
-    /// Returns all bytes that were read of the robots.txt. If it is longer than [`LIMIT`](crate::robots::LIMIT), they
-    /// include some that robotgate does not use.
+    /// Returns all bytes that were read of the robots.txt, also those after [`LIMIT`](crate::robots::LIMIT).
     pub fn body_as_read(&self) -> Option<Vec<u8>> {
         self.rules()
             .map(|received| [&*received.body, &received.cut_off].concat())
@@ -139,8 +128,7 @@ impl Live {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
     }
 
-    /// Says in words that the redirects of the fetch went in a circle, or that there were too many. Returns `None` if
-    /// neither happened.
+    /// Says that the redirects of the fetch went in a circle, or that there were too many, if so.
     pub fn detour(&self) -> Option<&'static str> {
         if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
             return None;
@@ -158,8 +146,7 @@ impl Live {
         Way(self)
     }
 
-    /// Returns the fetch as a record for programs: the fields that the API shows too, and also the redirects, the
-    /// duration, and whether the robots.txt was cut.
+    /// Returns the fetch as a record for programs.
     pub(super) fn record(&self) -> FetchRecord<'_> {
         let error = self.answer().failure().map(|failure| &failure.error as &dyn Display);
         let record = FetchRecord::of(self.source_fetch(), self.copy(), error);

@@ -1,4 +1,4 @@
-//! Reads the files of an audit log, including rotated and compressed ones. Several commands use this.
+//! Reads the files of an audit log, including rotated and compressed ones.
 
 use std::{
     ffi::OsStr,
@@ -21,7 +21,6 @@ pub(super) struct LogReader {
 /// Consecutive lines of a log, and the number of the first of them.
 type NumberedLines<'a> = (u64, Vec<&'a [u8]>);
 
-/// A log that cannot be read, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
 pub(super) struct LogError {
@@ -46,8 +45,8 @@ impl LogReader {
         })
     }
 
-    /// Returns the next lines without their line ends, and the number of the first of them. Returns `None` at the end
-    /// of the log. A line that is longer than any that robotgate writes is cut.
+    /// Returns the next lines without their line ends, or `None` at the end of the log. Cuts a line that is longer than
+    /// any that robotgate writes.
     pub(super) fn next_lines(&mut self) -> Result<Option<NumberedLines<'_>>, LogError> {
         self.chunk.clear();
         if let Err(error) = fill(&mut self.input, &mut self.chunk) {
@@ -69,8 +68,7 @@ impl LogReader {
     }
 }
 
-/// Returns the first line of a log. Returns `None` if the log is not a file but, for example, a pipe: a pipe can be
-/// read only once, and the report still has to read the whole log.
+/// Returns the first line of a log, if it is a file. A pipe could not be read again.
 pub(super) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut line = Vec::new();
@@ -102,8 +100,6 @@ fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// If a chunk ends inside a line, at most this many more bytes of the line are read. Lines that robotgate writes are
-/// shorter than 1 MiB.
+/// How many bytes to read beyond a chunk that ends inside a line. Lines that robotgate writes are shorter than 1 MiB.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
-/// How many bytes are read at a time.
 const CHUNK: usize = 8 * 1024 * 1024;

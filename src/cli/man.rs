@@ -1,5 +1,5 @@
-//! `robotgate man`: writes the manual pages, for packages. There is one for each command, made from its `--help`, and
-//! one for the configuration file, made from the example configuration.
+//! `robotgate man`: writes a manual page for each command, from its `--help`, and one for the configuration file, from
+//! the example configuration.
 
 use std::{fs, io, path::PathBuf, process::ExitCode};
 
@@ -23,7 +23,7 @@ enum ExampleLine<'a> {
     Section(&'a str),
     /// A line of a paragraph, without the `#` at its beginning.
     Text(&'a str),
-    /// Keys, tables and examples. The manual page shows them line by line.
+    /// Keys, tables and examples.
     Verbatim(&'a str),
     Blank,
 }
@@ -44,8 +44,7 @@ fn write(ManArgs { folder }: &ManArgs) -> io::Result<()> {
     fs::write(folder.join("robotgate.toml.5"), render(EXAMPLE))
 }
 
-/// Makes the manual page of the configuration file from the example configuration. Sections become headings, comments
-/// become paragraphs, and keys stay as they are.
+/// Makes the manual page of the configuration file: sections become headings, comments become paragraphs.
 fn render(example: &str) -> String {
     let mut page = Roff::new();
     let version = concat!("robotgate ", env!("CARGO_PKG_VERSION"));
@@ -87,8 +86,7 @@ impl<'a> ExampleLine<'a> {
         let Some(comment) = line.strip_prefix('#') else {
             return match line {
                 "" => ExampleLine::Blank,
-                // `[proxy]` becomes a heading. `[[bot]]` does not, because a file has several of them, and the headings
-                // would all be the same.
+                // A file can have several `[[bot]]`, whose headings would all be the same.
                 _ if line.starts_with('[') && !line.starts_with("[[") => ExampleLine::Section(line),
                 _ => ExampleLine::Verbatim(line),
             };
@@ -104,7 +102,6 @@ impl<'a> ExampleLine<'a> {
     }
 }
 
-/// Returns whether the text has the form `key = value`.
 fn is_key(text: &str) -> bool {
     let key = text.split_once(" = ").map(|(key, _)| key);
     key.is_some_and(|key| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'))

@@ -1,5 +1,4 @@
-//! The sources of a configuration in addition to its file: `--set`, and the environment variables that set keys. All
-//! commands that read a configuration use this.
+//! The sources of a configuration in addition to its file: `--set`, and environment variables.
 
 use std::{
     env,
@@ -24,8 +23,8 @@ pub(super) struct Overrides {
 // === impl Overrides ===
 
 impl Overrides {
-    /// Returns the sources of the configuration. These are `file`, or else the file that `ROBOTGATE_CONFIG` names; the
-    /// environment variables that set keys; and each `--set`.
+    /// Returns the sources: `file`, or else the file that `ROBOTGATE_CONFIG` names; environment variables; and each
+    /// `--set`.
     pub(super) fn sources(&self, file: Option<&Path>) -> Result<Sources, ConfigError> {
         Sources::new(file.map(PathBuf::from), env::vars_os(), &self.set)
     }
@@ -35,8 +34,7 @@ impl Overrides {
     }
 }
 
-/// Returns `--config FILE` and each `--set`, with a space before each, to be shown as part of a command. Environment
-/// variables are not shown, because they also apply to the shown command.
+/// Returns `--config FILE` and each `--set`, as part of a command to show. Environment variables apply to it anyway.
 pub(super) fn config_options(sources: &Sources) -> String {
     let mut options = String::new();
     if let Some(file) = sources.file() {
@@ -48,7 +46,6 @@ pub(super) fn config_options(sources: &Sources) -> String {
 
 /// Returns an option and its value, quoted for a shell, with a space before them.
 pub(super) fn option(name: &str, value: &str) -> String {
-    // Escape line breaks: `robotgate env` prints the options in a shell comment, which a line break in a value would
-    // end.
+    // `robotgate env` prints the options in a shell comment, which a line break in a value would end.
     format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }

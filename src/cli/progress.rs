@@ -9,11 +9,11 @@ use std::{
 
 use super::columns::{columns_of, cut};
 
-/// Shows progress on stderr until this value is dropped. The drop erases the shown line, if the terminal can do this.
+/// Shows progress on stderr until this value is dropped, and then erases it.
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
-/// What the terminal can do: `Moves` can move its cursor, so a line can be overwritten. `Plain` cannot.
+/// `Moves` can move its cursor, so a line can be overwritten. `Plain` cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Terminal {
     Plain,
@@ -23,7 +23,7 @@ enum Terminal {
 // === impl Progress ===
 
 impl Progress {
-    /// Begins to show progress. It calls `text` each second, and shows the result.
+    /// Begins to show the result of `text` each second.
     pub(super) fn begin(text: impl Fn() -> String + Send + 'static) -> Self {
         if !stderr().is_terminal() {
             return Self(None);
@@ -84,7 +84,6 @@ pub(super) fn prompt_for(what: &str) {
 }
 
 fn print(text: &str) {
-    // Ignore an error: if stderr cannot be written, nobody sees the progress anyway.
     let _ = stderr().write_all(text.as_bytes());
 }
 

@@ -47,25 +47,22 @@ pub struct ReplayArgs {
     json: bool,
 }
 
-/// The result of a replay.
 #[derive(Debug, Default, serde::Serialize)]
 struct ReplayOutput {
     decisions: u64,
     same: u64,
     different: u64,
-    /// Number of decisions that robotgate takes from the log and does not make again, because they depended on the
-    /// network or the time of the request.
+    /// Decisions that depended on the network or the time of the request, and are taken from the log.
     as_logged: u64,
-    /// For each reason why a decision cannot be replayed, the number of these decisions.
+    /// The number of these decisions for each reason.
     not_replayable: BTreeMap<String, u64>,
-    /// For each reason in `not_replayable` that is about a robots.txt, a `tdmrep.json` or a configuration, the SHA-256
-    /// of the first such text that is missing or cannot be used.
+    /// For each reason that is about a text or a configuration, the SHA-256 of the first one that is missing or
+    /// unusable.
     missing: BTreeMap<String, String>,
     unreadable_lines: u64,
     differences: Vec<ChangedDecision>,
 }
 
-/// A decision of the log that robotgate would make differently now.
 #[derive(Debug, serde::Serialize)]
 struct ChangedDecision {
     log: String,
@@ -75,7 +72,6 @@ struct ChangedDecision {
     fields: Vec<Difference>,
 }
 
-/// Why a replay failed.
 #[derive(Debug, thiserror::Error)]
 enum ReplayError {
     #[error(transparent)]
@@ -245,7 +241,6 @@ fn differences(fields: &[Difference]) -> String {
     fields.collect::<Vec<_>>().join("; ")
 }
 
-/// Formats one decision, and what it is based on, as a JSON object.
 fn shown_json(
     log: &str,
     line: u64,
@@ -286,7 +281,6 @@ fn shown_json(
     shown.to_string() + "\n"
 }
 
-/// Formats one decision, and what it is based on, as text.
 fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replayer) -> String {
     let mut text = format!(
         "{} {} {}\n",

@@ -69,7 +69,6 @@ enum Format {
     Html,
 }
 
-/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 enum ReportError {
     #[error(transparent)]
@@ -89,7 +88,7 @@ pub fn run(args: &ReportArgs) -> ExitCode {
     }
 }
 
-/// Returns the report. If `--output` names a file, writes the report there instead, and returns `None`.
+/// Returns the report, or `None` if it was written to the file of `--output`.
 fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     let mut report = Report::new(Period {
         since: args.since,
@@ -128,8 +127,8 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     Ok(None)
 }
 
-/// Returns the logs in the order of the times in their first lines. The user may name them in another order, because a
-/// shell lists rotated files the newest first. Logs without such a time, such as standard input, come last.
+/// Returns the logs in the order of the times in their first lines, because a shell lists rotated files the newest
+/// first. Logs without such a time, such as standard input, come last.
 fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
     let mut logs: Vec<_> = logs
         .iter()
@@ -156,7 +155,6 @@ fn moment(text: &str) -> Result<SystemTime, String> {
 // === impl Format ===
 
 impl Format {
-    /// Returns the format for an output file, by the extension of its name.
     fn of(output: Option<&Path>) -> Self {
         let extension = output
             .and_then(Path::extension)

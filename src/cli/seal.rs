@@ -100,7 +100,6 @@ struct ProveArgs {
     out: PathBuf,
 }
 
-/// Why the command fails.
 #[derive(Debug, thiserror::Error)]
 enum SealCommandError {
     #[error(transparent)]
@@ -139,7 +138,7 @@ impl SealArgs {
         })
     }
 
-    /// Returns `logs`. If `logs` is empty, returns the log that the configuration names.
+    /// Returns `logs` or, if it is empty, the log that the configuration names.
     fn logs(&self, logs: &[PathBuf]) -> Result<Vec<PathBuf>, SealCommandError> {
         if !logs.is_empty() {
             return Ok(logs.to_vec());

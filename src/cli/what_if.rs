@@ -1,5 +1,5 @@
-//! `robotgate what-if`: decides each decision of an audit log again, with a change that the user names, and lists the
-//! decisions that would be different.
+//! `robotgate what-if`: decides each decision of an audit log again with a change, and lists those that would be
+//! different.
 
 use std::{
     fmt::Write as _,
@@ -72,7 +72,6 @@ enum CaseSelection {
     All,
 }
 
-/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 enum WhatIfError {
     #[error(transparent)]
@@ -152,7 +151,6 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     Ok((text, summary.changed() == 0))
 }
 
-/// Returns the path of the evidence store, which has the configurations and robots.txt texts of the logged decisions.
 fn store(args: &WhatIfArgs, config: Option<&Config>) -> Result<PathBuf, WhatIfError> {
     if let Some(path) = &args.evidence {
         return Ok(path.clone());

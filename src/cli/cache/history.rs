@@ -39,14 +39,12 @@ pub struct HistoryArgs {
     show: Option<String>,
 }
 
-/// What `--json` prints for a list of versions.
 #[derive(Debug, Serialize)]
 struct VersionList<'a> {
     origin: String,
     versions: &'a [Version],
 }
 
-/// What `--diff --json` prints: the difference between two versions.
 #[derive(Debug, Serialize)]
 struct Comparison<'a> {
     origin: String,
@@ -128,7 +126,6 @@ fn table(versions: &[Version], paint: Paint) -> String {
     };
     let mut out = format!("{}\n", paint.in_colour(Colour::Strong, line(&heads)));
     for row in &rows {
-        // Writing to a string cannot fail.
         let _ = writeln!(out, "{}", line(row));
     }
     out
@@ -157,13 +154,11 @@ fn coloured(diff: &str, paint: Paint) -> String {
                 continue;
             }
         };
-        // Writing to a string cannot fail.
         let _ = writeln!(out, "{}", paint.in_colour(colour, line));
     }
     out
 }
 
-/// Describes how many rules each group gained and lost.
 fn summary(found: &Difference) -> String {
     if found.rules == UNCHANGED {
         return "The rules are the same.\n".to_owned();
@@ -184,7 +179,6 @@ fn summary(found: &Difference) -> String {
             GroupChangeKind::Removed => " (gone)",
             GroupChangeKind::Changed => "",
         };
-        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "Rules for {}{kind}: {} added, {} removed",
@@ -199,11 +193,8 @@ fn summary(found: &Difference) -> String {
     out
 }
 
-/// Printed for a value that is unknown.
 const NONE: &str = "-";
-/// Maximum number of groups in the summary.
 const MAX_GROUPS: usize = 50;
-/// Maximum number of agents that the summary names for each group.
 const MAX_AGENTS: usize = 10;
 /// Maximum length of an agent's name in the summary, in bytes.
 const MAX_NAME: usize = 100;

@@ -61,8 +61,7 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Formats the rows as a table. If `width` is set, cuts long origins in the middle, so that a row has at most `width`
-/// columns.
+/// If `width` is set, cuts long origins in the middle, so that a row has at most `width` columns.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
     let shares = rows.iter().any(|row| row.source.is_some());
@@ -80,7 +79,6 @@ fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let longest = widest(shown.iter().map(|cells| &*cells.origin)).max(ORIGIN.len());
     let room = width.map_or(longest, |width| longest.min(width.saturating_sub(rest).max(MIN_ORIGIN)));
 
-    // Writing to a string cannot fail.
     let mut out = String::new();
     let mut head = format!("{ORIGIN:room$}");
     for (name, width) in heads.iter().zip(&widths) {
@@ -119,7 +117,7 @@ struct Cells {
 impl Cells {
     fn of(row: &Row, fails: bool, shares: bool) -> Self {
         let time = |time: Option<Timestamp>| {
-            // To keep the column narrow, leave out the time zone, which is always UTC.
+            // To keep the column narrow, leave out the time zone.
             let shown = time.map(|Timestamp(time)| Minute(time).to_string());
             shown.map_or_else(|| NONE.to_owned(), |shown| shown.trim_end_matches(" UTC").to_owned())
         };
@@ -143,7 +141,6 @@ impl Cells {
     }
 }
 
-/// Returns the colour of the HOLDS cell of a row. The colour shows how bad the state of the site is for bots.
 fn colour(row: &Row) -> Option<Colour> {
     match row.kind().map(AnswerKind::severity) {
         Some(Severity::Fine) => None,
@@ -153,14 +150,11 @@ fn colour(row: &Row) -> Option<Colour> {
 }
 
 const ORIGIN: &str = "ORIGIN";
-/// Printed for a value that is unknown.
 const NONE: &str = "-";
 const GAP: &str = "  ";
-/// Minimum number of columns for an origin. If an origin is cut in the middle, a third of these columns show its end,
-/// so that its port is always visible.
+/// Minimum number of columns for an origin. A third of them show its end, so that its port is always visible.
 const MIN_ORIGIN: usize = 19;
-/// Maximum length of an origin in bytes. At a terminal, an origin that still does not fit into its column is shortened
-/// further, in the middle.
+/// Maximum length of an origin in bytes.
 const MAX_ORIGIN: usize = 500;
 /// Maximum length of a word in the columns HOLDS and FROM, in bytes.
 const MAX_WORD: usize = 40;

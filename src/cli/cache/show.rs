@@ -53,15 +53,12 @@ impl ShowArgs {
     }
 }
 
-/// Formats everything about a site, for a person. `policy` says which requests robotgate refuses while it cannot fetch
-/// the robots.txt.
+/// `policy` says which requests robotgate refuses while it cannot fetch the robots.txt.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
-    // Whether the site fails depends on the answer that applies to requests, not on the last fetch: after a failed
-    // fetch, an earlier robots.txt can still be valid.
+    // The last fetch does not tell: after a failed fetch, an earlier robots.txt can still be valid.
     let fails = row.kind().is_some_and(AnswerKind::fails);
     let mut out = String::new();
-    // Writing to a string cannot fail.
     let mut say = |name: &str, value: String| {
         let _ = writeln!(out, "{:18}{value}", format!("{name}:"));
     };
@@ -145,7 +142,7 @@ fn next_try(then: SystemTime, now: SystemTime) -> String {
 }
 
 /// Returns until when `policy` refuses requests to a failing site, and what applies afterwards. Returns `None` if it
-/// does not refuse them, or refuses them forever.
+/// refuses none, or refuses them forever.
 fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Option<String> {
     let Timestamp(since) = (detail.row.failing_since).filter(|_| detail.row.kind() == Some(AnswerKind::Unreachable))?;
     let then = match (policy.then, &detail.last_copy, policy.without_copy) {
@@ -161,12 +158,12 @@ fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Opti
     ))
 }
 
-/// Adds line numbers to the text of a robots.txt. A refusal names its rule by the same numbers.
+/// Adds the line numbers by which a refusal names its rule.
 fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();
     }
-    // Remove the line end at the end of the text. Otherwise an empty line would be shown after it.
+    // Otherwise an empty line would be shown at the end.
     let lines = || numbered_lines(text.strip_suffix(b"\n").unwrap_or(text));
     let digits = lines().last().map_or(0, |(number, _)| number.to_string().len());
     lines()
@@ -178,7 +175,7 @@ fn numbered(text: &[u8], paint: Paint) -> String {
         .collect()
 }
 
-/// Escapes control characters in the text of a robots.txt, so that a terminal can show it.
+/// Escapes control characters for a terminal.
 pub(super) fn tamed(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.lines()

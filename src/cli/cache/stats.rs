@@ -27,7 +27,6 @@ impl StatsArgs {
 fn report(stats: &Stats) -> String {
     let count = &stats.count;
     let mut out = String::new();
-    // Writing to a string cannot fail.
     let mut say = |name: &str, value: String| {
         let _ = writeln!(out, "{:10}{value}", format!("{name}:"));
     };
@@ -66,7 +65,7 @@ fn report(stats: &Stats) -> String {
     out
 }
 
-/// A size in bytes. `Display` prints it in a unit that fits its magnitude, such as `1.5 MiB`.
+/// A size in bytes, printed like `1.5 MiB`.
 struct Size(u64);
 
 // === impl Size ===

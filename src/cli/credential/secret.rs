@@ -1,5 +1,4 @@
-//! A credential's secret, either random or chosen by a person, and its hash. A random secret is shown once, by the
-//! command that creates it.
+//! A credential's secret, either random or chosen by a person, and its hash.
 
 use std::fmt;
 
@@ -18,7 +17,7 @@ pub(super) enum Secret {
     Given(String),
 }
 
-/// Why a secret cannot be created or used. This error never quotes a secret.
+/// This error never quotes a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("the system provides no random numbers")]
@@ -58,7 +57,6 @@ impl Secret {
         Ok(Self::Given(text.to_owned()))
     }
 
-    /// Hashes the secret with a new salt, for storage.
     pub(super) fn hash(&self) -> Result<SecretHash, SecretError> {
         let (Self::Random(text) | Self::Given(text)) = self;
         Ok(SecretHash::new(random::<SALT>()?, text.as_bytes()))
@@ -78,8 +76,8 @@ fn random<const N: usize>() -> Result<[u8; N], SecretError> {
     Ok(bytes)
 }
 
-/// Returns the URL that a client sets as its proxy, with `name` and `secret` as user and password. It is an `https://`
-/// URL if the proxy has a TLS listener. If the proxy listens on all interfaces, the host is the placeholder `PROXY`.
+/// Returns the URL of the proxy with `name` and `secret` as user and password. If the proxy listens on all interfaces,
+/// the host is the placeholder `PROXY`.
 pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     let (scheme, listen) = match &proxy.tls {
         Some(tls) => ("https", &tls.listen),
@@ -95,10 +93,9 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
 
 /// Characters to percent-escape: all except the unreserved ones (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Minimum length of a chosen secret in characters. That is the length of 128 random bits in base64.
+/// In characters: the length of 128 random bits in base64.
 const MIN_GIVEN: usize = 22;
-/// Maximum length of a chosen secret in bytes. robotgate ignores a Proxy-Authorization field whose name, colon and
-/// secret together have more than 1024 bytes.
+/// In bytes. robotgate ignores a Proxy-Authorization field whose name, colon and secret have more than 1024 bytes.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! The credentials file on disk. It is read and replaced as a whole, under a lock on its folder. So the file is never
-//! incomplete, and concurrent changes do not overwrite each other. A change keeps the file's mode, owner and group, and
-//! does not touch other lines.
+//! The credentials file on disk. It is read and replaced as a whole, under a lock on its folder. A change keeps the
+//! file's mode, owner and group, and does not touch other lines.
 
 use std::{
     fs::{self, File, Permissions},
@@ -20,11 +19,10 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    /// The folder of the file. It is locked until this value is dropped.
+    /// The folder of the file, locked until this value is dropped.
     lock: File,
 }
 
-/// The content and the attributes of the file before a change.
 #[derive(Debug)]
 pub(super) struct Before {
     pub(super) text: String,
@@ -32,7 +30,6 @@ pub(super) struct Before {
     owner: (u32, u32),
 }
 
-/// What is wrong with the credentials file, or which operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     #[error("cannot read {}: {source}", path.display())]
@@ -54,7 +51,7 @@ pub(super) enum StoreError {
 impl Store {
     /// Waits for exclusive access to the credentials file, at most ten seconds. The file need not exist yet.
     pub(super) fn lock(path: &Path) -> Result<Self, StoreError> {
-        // If the path is a symbolic link, replace the file behind the link and not the link itself.
+        // Replace the file behind a symbolic link, and not the link itself.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = folder_of(&path);
         match files::lock(folder).map_err(|source| read_error(folder, source))? {
@@ -63,13 +60,11 @@ impl Store {
         }
     }
 
-    /// Reads the current content and attributes of the file. Returns `None` if it does not exist.
     pub(super) fn read(&self) -> Result<Option<Before>, StoreError> {
         read(&self.path)
     }
 
-    /// Replaces the content of the file with `text`. The new file gets the owner, group and mode that `before`
-    /// contains.
+    /// Replaces the content of the file. The new file gets the owner, group and mode of `before`.
     pub(super) fn write(&self, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let unfinished = unfinished(&self.path);
         let result = self.write_unfinished(&unfinished, text, before).and_then(|()| {
@@ -77,7 +72,7 @@ impl Store {
             renamed.map_err(|source| write_error(&self.path, source))
         });
         if result.is_err() {
-            // Ignore an error here: if the unfinished file could not be created, there is nothing to remove.
+            // Ignore an error here: the unfinished file may not exist.
             let _ = fs::remove_file(&unfinished);
         }
         result
@@ -108,7 +103,7 @@ impl Store {
     }
 }
 
-/// Reads the current content and attributes of the file. Returns `None` if it does not exist.
+/// Returns `None` if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
     let (bytes, metadata) = match files::read_secret_with(path) {
         Err(SecretError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -122,7 +117,6 @@ pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
     }))
 }
 
-/// Appends a line to `text`.
 pub(super) fn with_line(text: &str, line: &str) -> String {
     let end = if text.is_empty() || text.ends_with('\n') {
         ""
@@ -132,8 +126,8 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
     format!("{text}{end}{line}\n")
 }
 
-/// Removes the lines of the credential `name` from `text`. If `all_but_last` is set, keeps the last of these lines.
-/// Also returns the number of removed lines, or `None` if `text` has no line for `name`.
+/// Removes the lines of the credential `name`, except the last one if `all_but_last` is set. Also returns how many
+/// lines it removed, or `None` if there was none.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
     let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -159,7 +153,6 @@ fn write_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Write { path, source }
 }
 
-/// Mode of a new credentials file: its owner can read and write it, and its group can read it.
 const NEW_MODE: u32 = 0o640;
 
 #[cfg(test)]

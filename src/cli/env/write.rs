@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Why a file was not written. The files are written one after the other, so others may already have been written.
+/// Why a file was not written. Other files may already have been written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
@@ -33,8 +33,7 @@ pub(super) enum WriteError {
     SystemRoot { path: String, error: pem::PemError },
 }
 
-/// Returns the absolute path of the folder. Fails if the path has characters that need quotation marks in some client's
-/// settings, or that separate values there.
+/// Fails if the path has characters that need quotation marks in some client's settings, or separate values there.
 pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = path.to_str().map(|text| text.trim_end_matches('/'));
@@ -43,9 +42,8 @@ pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     usable.ok_or(WriteError::Folder(path))
 }
 
-/// Writes the files to the folder, and creates the folder if it is missing. `authority` are the certificates of
-/// robotgate's certificate authority. Returns a warning if a file has to contain the system's root certificates, but
-/// robotgate did not find them.
+/// Writes the files, and creates the folder if it is missing. Returns a warning if a file needs the system's root
+/// certificates, but robotgate did not find them.
 pub(super) fn write(
     folder: &str,
     files: &[File],
@@ -71,8 +69,7 @@ pub(super) fn write(
     }))
 }
 
-/// Returns the bytes to write into a file for the client. `system` is the file with this system's root certificates:
-/// its path and its content.
+/// `system` is the path and the content of the file with this system's root certificates.
 fn contents(
     contents: &Contents,
     authority: &[CertificateDer<'_>],
@@ -104,8 +101,8 @@ fn contents(
     })
 }
 
-/// Replaces the file in one step: a program that starts at the same time reads either the old or the new file as a
-/// whole. Fails if the file exists and `robotgate env` did not write it.
+/// Replaces the file in one step, so that no program reads a part of it. Fails if the file exists and `robotgate env`
+/// did not write it.
 fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
@@ -135,14 +132,14 @@ fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
         fs::rename(&unfinished, path)
     };
     write().map_err(|error| {
-        // Ignore an error here: if the unfinished file could not be created, there is nothing to remove.
+        // Ignore an error here: the unfinished file may not exist.
         let _ = fs::remove_file(&unfinished);
         failed(error)
     })
 }
 
-/// Files in which systems keep their root certificates: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. Do
-/// not use `SSL_CERT_FILE`, because the settings of an earlier `robotgate env` may have set it to another file.
+/// The root certificates of Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. Do not use `SSL_CERT_FILE`,
+/// which an earlier `robotgate env` may have set to another file.
 const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -1,18 +1,14 @@
-//! A cache of parsed robots.txt files. Consecutive cases often have the same robots.txt. The key is the JSON string
-//! that contains the robots.txt, so a robots.txt that is in the cache is neither decoded nor parsed again.
-//!
-//! The cache never exceeds [`BUDGET`] bytes. When it is full, it is cleared. A file that is larger than [`BUDGET`] is
-//! not kept.
+//! A cache of parsed robots.txt files, which is cleared when it is full. Its key is the JSON string that contains the
+//! robots.txt, so a robots.txt in the cache is neither decoded nor parsed again.
 
 use std::{collections::HashMap, rc::Rc};
 
 use crate::robots::{Profile, RobotsTxt};
 
-/// Parsed robots.txt files, as many as [`BUDGET`] allows.
 pub(super) struct Cache {
     profile: Profile,
     files: HashMap<Rc<str>, Rc<RobotsTxt>>,
-    /// The key and the robots.txt that were used last. If the next key is the same, no hash is computed.
+    /// The entry that was used last. If the next key is the same, no hash is computed.
     last: Option<(Rc<str>, Rc<RobotsTxt>)>,
     bytes: usize,
 }
@@ -20,7 +16,6 @@ pub(super) struct Cache {
 // === impl Cache ===
 
 impl Cache {
-    /// Creates an empty cache for robots.txt files. `profile` says how these files are read.
     pub(super) fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -31,7 +26,7 @@ impl Cache {
     }
 
     /// Returns the parsed robots.txt for the key `json`. If it is not in the cache, parses the text that `body`
-    /// returns, and keeps the result in the cache.
+    /// returns.
     pub(super) fn file<B: AsRef<[u8]>, E>(
         &mut self,
         json: &str,

@@ -1,6 +1,4 @@
-//! Answers one line of `robotgate eval`, which is a JSON object.
-//!
-//! Fields that this module does not know are copied to the answer as written, without parsing them.
+//! Answers one line of `robotgate eval`, which is a JSON object. Unknown fields are copied to the answer as written.
 
 use std::{
     borrow::Cow,
@@ -21,8 +19,7 @@ use crate::usage::{Label, Vocabulary};
 
 use super::cache::Cache;
 
-/// Two caches of robots.txt files: one for `robots` (text) and one for `robots_b64`. The same JSON string is a
-/// different robots.txt in each of these fields.
+/// One cache for `robots` (text) and one for `robots_b64`, in which the same JSON string is a different robots.txt.
 pub(super) struct Files {
     text: Cache,
     base64: Cache,
@@ -35,25 +32,22 @@ struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The robots.txt, the bot and the URL of one line.
 struct CaseInput<'a> {
     robots: Rc<RobotsTxt>,
     agent: Cow<'a, str>,
     url: Cow<'a, str>,
 }
 
-/// A decision, as it is written to the output.
 #[derive(serde::Serialize)]
 struct EvalOutput<'a> {
     allowed: bool,
-    /// The line of the rule that decided. 0 if no rule decided.
+    /// 0 if no rule decided.
     line: u32,
     rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
-    /// What `Content-Usage` lines say for each label: `y`, `n` or null. If the path is disallowed, `usage` itself is
-    /// null.
+    /// What `Content-Usage` lines say for each label: `y`, `n` or null. `None` if the path is disallowed.
     usage: Option<Labels>,
-    /// The numbers of the `Content-Usage` lines that apply to the path.
+    /// The `Content-Usage` lines that apply to the path.
     usage_lines: Vec<u32>,
     /// What `Content-Signal` lines say for each label: `yes`, `no` or null.
     signals: Labels,
@@ -65,7 +59,6 @@ struct Labels {
     allowed: Vec<Option<bool>>,
 }
 
-/// Why the answer to a line of the input is an error and not a decision.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadLine {
     #[error("the line is not UTF-8")]
@@ -88,8 +81,8 @@ pub(super) enum BadLine {
     NotBase64(DecodeError),
 }
 
-/// Decides the case in `line`, and writes the result to `output`. `number` is the number of the line. The outer result
-/// is an error if writing fails, the inner one if the line is bad.
+/// Decides the case in `line`, and writes the result. The outer result is an error if writing fails, the inner one if
+/// the line is bad.
 pub(super) fn answer(
     line: &[u8],
     number: u64,
@@ -118,7 +111,6 @@ pub(super) fn answer(
 // === impl Files ===
 
 impl Files {
-    /// Creates empty caches for robots.txt files. `profile` says how these files are read.
     pub(super) fn new(profile: Profile) -> Self {
         Self {
             text: Cache::new(profile),
@@ -166,8 +158,7 @@ impl<'a> Fields<'a> {
         string(name, self.get(name).ok_or(BadLine::Missing(name))?)
     }
 
-    /// Returns the field `name`. If there are several, returns the last one, as JSON parsers do. A field that is `null`
-    /// counts as missing.
+    /// Returns the last field `name`, as JSON parsers do. A field that is `null` counts as missing.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, json) = self.0.iter().rfind(|(known, _)| known == name)?;
         (json.get() != "null").then_some(*json)
@@ -178,7 +169,7 @@ impl<'a> Fields<'a> {
         self.write_others(&ANSWERED, output)?;
         let mut json = Vec::with_capacity(128);
         serde_json::to_writer(&mut json, answer)?;
-        // Leave out the opening brace of `json`, because `output` already has one.
+        // `output` already has the opening brace.
         output.write_all(&json[1..])?;
         output.write_all(b"\n")
     }
@@ -190,8 +181,8 @@ impl<'a> Fields<'a> {
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes each field of the input line, with a comma after it. Leaves out the robots.txt, which is large and which
-    /// the user already has. Also leaves out the fields in `ours`, which the answer sets.
+    /// Writes the fields of the input line, except the robots.txt, which is large, and those in `ours`, which the
+    /// answer sets.
     fn write_others(&self, ours: &[&str], output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
             if matches!(&**name, "robots" | "robots_b64") || ours.contains(&&**name) {
@@ -235,8 +226,7 @@ impl CaseInput<'_> {
         let agent = self.robots.agent(&self.agent);
         let path = path_of_url(self.url.as_bytes());
         let found = agent.decide(&path);
-        // The proxy limits the work of this call, so that other requests need not wait. This command serves one user,
-        // so it sets no limit.
+        // The proxy limits this work, so that other requests need not wait. Here, nothing waits.
         let usage = agent.usage_within(&path, &mut usize::MAX.clone()).unwrap_or_default();
         EvalOutput {
             allowed: found.allowed,
@@ -286,6 +276,5 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     }
 }
 
-/// The fields that robotgate writes for a case that it could decide. If the input line has a field with one of these
-/// names, that field is not copied to the output line.
+/// The fields that an answer sets. A field of the input line with one of these names is not copied.
 const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];

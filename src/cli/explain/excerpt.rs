@@ -1,5 +1,4 @@
-//! Shows an excerpt of a robots.txt: the lines that matter and their neighbours, with line numbers. Control characters
-//! are escaped for a terminal, and long lines are cut.
+//! Shows the lines of a robots.txt that matter and their neighbours, with line numbers and escaped for a terminal.
 
 use std::fmt::Write as _;
 
@@ -11,14 +10,12 @@ use crate::{
     robots::numbered_lines,
 };
 
-/// A robots.txt, and which of its lines to show.
 pub(super) struct Excerpt<'a> {
     pub(super) body: &'a [u8],
-    /// The line of the rule to mark. It is shown with its neighbours.
+    /// The line to mark. It is shown with its neighbours.
     pub(super) rule: Option<u32>,
-    /// The user-agent lines to show, in ascending order. Their neighbours are not shown.
+    /// The user-agent lines to show without neighbours, in ascending order.
     pub(super) agents: &'a [u32],
-    /// Width of the terminal in columns.
     pub(super) width: usize,
 }
 
@@ -30,8 +27,7 @@ impl Excerpt<'_> {
         let digits = self.last().to_string().len();
         let mut lines = numbered_lines(self.body).peekable();
         while let Some((number, line)) = lines.next() {
-            // After the last line end, the parser sees an empty line. Do not show it, because a person does not see
-            // one.
+            // After the last line end, the parser sees an empty line, but a person does not.
             let is_end = line.is_empty() && lines.peek().is_none();
             if is_end || !self.shows(number) {
                 continue;
@@ -68,11 +64,10 @@ impl Excerpt<'_> {
 }
 
 fn put(out: &mut String, line: impl std::fmt::Display) {
-    // Writing to a string cannot fail.
     let _ = writeln!(out, "{line}");
 }
 
-/// How many lines to show before the marked line, and after it.
+/// How many lines to show before and after the marked line.
 const AROUND: u32 = 3;
 
 #[cfg(test)]

@@ -1,6 +1,4 @@
 //! Where `robotgate explain` takes the robots.txt from: a file, the site, or nowhere if the decision does not need one.
-//!
-//! This module does not parse the robots.txt.
 
 use std::{
     io,
@@ -23,7 +21,6 @@ use crate::{
     text::plain,
 };
 
-/// A robots.txt and where it comes from.
 #[derive(Debug)]
 pub(super) enum Source {
     /// The decision does not need a robots.txt.
@@ -41,7 +38,6 @@ pub(super) struct File {
     pub(super) cut: bool,
 }
 
-/// Why the robots.txt cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
     #[error("cannot read {name}: {}", Unreadable(error))]
@@ -89,8 +85,7 @@ impl Source {
         )?)))
     }
 
-    /// Returns the robots.txt as if it came from the proxy's cache. A file is read with the profile of `policy`.
-    /// Returns `None` if the decision needed no robots.txt.
+    /// Returns the robots.txt as if it came from the proxy's cache, or `None` if the decision needed none.
     pub(super) fn lookup(&self, policy: &Policy) -> Option<Lookup> {
         match self {
             Self::Unasked => None,
@@ -99,7 +94,6 @@ impl Source {
         }
     }
 
-    /// Returns the name of the file, if the robots.txt was read from one.
     pub(super) fn file(&self) -> Option<String> {
         match self {
             Self::File(file) => Some(file.path.display().to_string()),
@@ -107,8 +101,7 @@ impl Source {
         }
     }
 
-    /// Returns what the JSON output says about the fetch. If the robots.txt was read from a file, the time and the
-    /// status of the fetch are missing.
+    /// Returns the fetch for the JSON output. For a file, its time and status are missing.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
             Self::Unasked => FetchRecord::of_decision(decision),
@@ -129,8 +122,6 @@ impl Source {
         }
     }
 
-    /// Says in words that the redirects of the fetch went in a circle, or that there were too many. Returns `None` if
-    /// neither happened.
     pub(super) fn detour(&self) -> Option<&'static str> {
         match self {
             Self::Unasked | Self::File(_) => None,
@@ -138,8 +129,6 @@ impl Source {
         }
     }
 
-    /// Returns the text of the robots.txt. Returns `None` if the decision needed no robots.txt, or if the site sent
-    /// none.
     pub(super) fn body(&self) -> Option<&[u8]> {
         match self {
             Self::Unasked => None,

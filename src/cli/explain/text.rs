@@ -1,5 +1,4 @@
-//! Writes the report of `robotgate explain` as text: first the verdict, then its reason, the lines that decide, and
-//! other useful information. Everything from outside is escaped for a terminal.
+//! Writes the report of `robotgate explain` as text. Everything from outside is escaped for a terminal.
 
 mod rules;
 mod usage;
@@ -23,10 +22,8 @@ use crate::{
     text::{count, plain},
 };
 
-/// Returns the report as text for a person.
-///
-/// If bots may not reach the URL's host and the robots.txt is from a file, `alone` is the report on what the robots.txt
-/// alone says. `sources` are the sources of the configuration.
+/// Returns the report as text. If `[egress]` forbids the URL, `alone` can be the report on what the robots.txt alone
+/// says.
 pub(super) fn write(
     report: &ExplainedDecision<'_>,
     alone: Option<&ExplainedDecision<'_>>,
@@ -36,7 +33,6 @@ pub(super) fn write(
 ) -> String {
     let mut out = String::new();
     let width = columns();
-    // Writing to a string cannot fail, here and below.
     let _ = verdict(report, source, paint, width, &mut out);
     if let Some(alone) = alone {
         let _ = without_egress(alone, width, &mut out);
@@ -65,7 +61,6 @@ pub(super) fn write(
     out
 }
 
-/// Writes where the robots.txt came from, a file or a fetch and its redirects, and the fetch of the `tdmrep.json`.
 fn source_of(source: &Source, tdmrep: Option<&Live>, paint: Paint, out: &mut String) -> std::fmt::Result {
     match source {
         Source::Unasked => Ok(()),
@@ -202,19 +197,16 @@ fn verdict(
     }
 }
 
-/// Returns why bots may not reach the site, or how much too long its Crawl-delay is. `explain` prints this after the
-/// general sentence about the refusal, which lacks these details. Returns `None` for refusals with other reasons.
+/// Returns why bots may not reach the site, or how much too long its Crawl-delay is.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
-        // If the host's name had to be resolved to find out that bots may not reach its address, `prohibited` is not
-        // set. The error of the fetch then says why.
+        // `prohibited` is not set if the host's name had to be resolved first. The error of the fetch then says why.
         Reason::Egress => decision.shown_error(),
         _ => decision.prohibited.clone(),
     }
 }
 
-/// Returns how long after the previous request to the site this one may be sent at the earliest, and which setting
-/// demands that. Returns `None` if no setting demands a delay, or if the request is refused.
+/// Returns the delay after the previous request to the site, and which setting demands it.
 fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     let policy = decision.question.terms.pace.filter(|_| decision.forwarded)?;
     let limits = decision.limits().ok()??;
@@ -230,7 +222,6 @@ fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     Some((limits.gap, by))
 }
 
-/// Writes that the input is no robots.txt, but another kind of file, such as a web page.
 fn unmask(report: &ExplainedDecision<'_>, source: &Source, disguise: Disguise, out: &mut String) -> std::fmt::Result {
     let what = match source {
         Source::Live(_) => "What the site sent",
@@ -255,8 +246,8 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
     if report.statements.is_empty() {
         return Ok(());
     }
-    // The heading says that these lines do not decide, except in two cases. With `[pace]`, a Crawl-delay line can
-    // matter. If the bot has purposes, the lines about the use of content can matter.
+    // The heading says that these lines do not decide. But a Crawl-delay can matter with `[pace]`, and lines about the
+    // use of content if the bot has purposes.
     let decision = report.decision;
     let heading = match decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",
@@ -264,7 +255,7 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
         _ => "Other lines of the file, which do not decide this:",
     };
     writeln!(out, "\n{}", paint.in_colour(Colour::Strong, heading))?;
-    // Show the lines that are for this bot first, because the list may be cut.
+    // Lines for this bot come first, because the list may be cut.
     let (applying, others): (Vec<_>, Vec<_>) = report
         .statements
         .iter()
@@ -281,8 +272,7 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
     more(report.statements.len(), MAX_STATEMENTS, out)
 }
 
-/// Returns in words for which bots a statement is. A statement is a line that is not a rule, such as `Crawl-delay`.
-/// Returns `None` if it is for the whole file.
+/// Returns in words for which bots a statement is, or `None` if it is for the whole file.
 fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     let statement = &listed.statement;
     if !statement.kind.is_of_a_group() {
@@ -296,7 +286,6 @@ fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     })
 }
 
-/// Lists the names of bots in user-agent lines. If there are many, lists only the first few.
 fn names(agents: &[AgentLine<'_>]) -> String {
     let shown: Vec<String> = agents
         .iter()
@@ -310,7 +299,6 @@ fn names(agents: &[AgentLine<'_>]) -> String {
     }
 }
 
-/// Writes how many items the list leaves out.
 fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
     match all.saturating_sub(shown) {
         0 => Ok(()),
@@ -322,6 +310,5 @@ fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
 const MAX_URL: usize = 500;
 const MAX_VALUE: usize = 200;
 const MAX_NAME: usize = 60;
-/// Maximum numbers of statements and of names that are printed.
 const MAX_STATEMENTS: usize = 12;
 const MAX_NAMES: usize = 4;

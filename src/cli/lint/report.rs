@@ -1,6 +1,4 @@
-//! Prints findings for a person, in the style of a compiler, each with its line of the robots.txt.
-//!
-//! The findings must already be escaped for a terminal.
+//! Prints findings for a person, in the style of a compiler. The findings must already be escaped for a terminal.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +10,7 @@ use crate::{
     robots::{Finding, Lint, Severity},
 };
 
-/// Writes the findings. Unless `all` is set, writes only the first few of each kind, and how many more there are.
+/// Unless `all` is set, writes only the first few findings of each kind, and how many more there are.
 pub(super) fn write(out: &mut impl Write, name: &str, findings: &[Finding], all: bool, paint: Paint) -> io::Result<()> {
     let shown_of = |severity| match severity {
         _ if all => usize::MAX,
@@ -65,8 +63,7 @@ fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Pai
     writeln!(out, "{bar} {}", finding.text)
 }
 
-/// Says how many findings of one kind are not printed. `lines` are the line numbers of all findings of this kind. The
-/// first `shown` of them are printed.
+/// Says how many findings of one kind come after the first `shown`. `lines` are the lines of all of them.
 fn more(lines: &[u32], shown: usize) -> Option<String> {
     let rest = lines.get(shown..)?;
     let (count, first, last) = (rest.len(), rest.first()?, rest.last()?);

@@ -1,7 +1,5 @@
-//! Gets the robots.txt for `robotgate lint`: from a file, from standard input or from a site.
-//!
-//! This module does not interpret responses. It fetches a site's robots.txt with the code of the proxy, which also
-//! decides what the response means.
+//! Gets the robots.txt for `robotgate lint`: from a file, from standard input or, with the code of the proxy, from a
+//! site.
 
 use std::{
     ffi::OsString,
@@ -22,36 +20,30 @@ use crate::{
     text::plain,
 };
 
-/// Where the robots.txt comes from.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Source {
     File(PathBuf),
     Stdin,
-    /// Any URL of a site. The robots.txt of that site is fetched.
+    /// Any URL of a site.
     Url(String),
 }
 
-/// The robots.txt to check, or the fetch that found none.
 pub(super) struct LintInput {
     /// Where the robots.txt is from, escaped for a terminal.
     pub(super) name: String,
-    /// The text of the robots.txt. It can be a little longer than the part that robotgate uses, so that lint can show
-    /// what is ignored.
+    /// Can be a little longer than the part that robotgate uses, so that lint can show what is ignored.
     pub(super) body: Option<Vec<u8>>,
-    /// The fetch of the robots.txt. `None` if it was read from a file.
+    /// `None` if the robots.txt was read from a file.
     pub(super) live: Option<Live>,
 }
 
 /// Why a site has no robots.txt to check.
 pub(super) struct Absence {
-    /// The sentence to print.
     pub(super) text: String,
-    /// Whether the site's operator should correct something. A 404, for example, is no fault: a site need not have a
-    /// robots.txt.
+    /// Whether the site's operator should correct something. A 404, for example, is no fault.
     pub(super) is_fault: bool,
 }
 
-/// Why robotgate cannot read or fetch the robots.txt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
     #[error("cannot read {source_name}: {}{hint}", Unreadable(error))]
@@ -72,7 +64,6 @@ pub(super) enum SourceError {
 
 impl Source {
     /// Returns advice to write a URL, for an argument such as `example.com` that names no file but looks like a site.
-    /// For other arguments, returns an empty string.
     fn hint(&self, error: &io::Error) -> String {
         match self {
             Self::File(path) if error.kind() == io::ErrorKind::NotFound => {
@@ -86,7 +77,6 @@ impl Source {
         }
     }
 
-    /// Reads or fetches the robots.txt. `config` and `overrides` are used only to fetch.
     pub(super) fn find(&self, config: Option<&Path>, overrides: &Overrides) -> Result<LintInput, SourceError> {
         let read = match self {
             Self::File(path) => source::of_file(path),
@@ -108,7 +98,6 @@ impl Source {
         }
     }
 
-    /// Fetches the robots.txt of the URL's origin with the configuration in `config`.
     fn fetch(&self, url: &str, config: Option<&Path>, overrides: &Overrides) -> Result<LintInput, SourceError> {
         let (config, _) = load(config, overrides)?;
         let origin = Target::origin_of(url).map_err(|error| SourceError::Url {
@@ -160,8 +149,7 @@ impl fmt::Display for Source {
 // === impl Absence ===
 
 impl Absence {
-    /// Returns why a site has no rules. Returns `None` if it has some. The module `copy` has decided what the site's
-    /// response means.
+    /// Returns why a site has no rules, or `None` if it has some.
     pub(super) fn of(live: &Live) -> Option<Self> {
         let fetched = &live.traced.fetched;
         let (is_fault, text) = match live.answer() {

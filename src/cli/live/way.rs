@@ -1,6 +1,5 @@
-//! Writes a fetch for a person: each URL that was requested, the result, and how long the result applies.
-//!
-//! Everything from outside is escaped for a terminal. Nothing is decided here.
+//! Writes a fetch for a person: each requested URL, the result, and how long the result applies. Everything from
+//! outside is escaped for a terminal.
 
 use std::fmt::{Display, Formatter, Result};
 
@@ -12,7 +11,6 @@ use crate::{
     text::{plain, plain_message},
 };
 
-/// Writes a fetch as indented lines.
 pub(super) struct Way<'a>(pub(super) &'a Live);
 
 // === impl Way ===
@@ -41,8 +39,7 @@ impl Display for Way<'_> {
             (_, None, Some(detour)) => {
                 writeln!(f, "  {detour}, which is treated like a 404; that took {took:.3} s")?;
             }
-            // The response has no rules, such as a 404. robotgate does not read the content of such a response, so show
-            // only how long it took.
+            // robotgate does not read the content of a response without rules, such as a 404.
             (_, None, None) => writeln!(f, "  answered in {took:.3} s")?,
         }
         if live.is_cut() {
@@ -53,8 +50,8 @@ impl Display for Way<'_> {
         };
         let left = Span(expires.duration_since(live.at).unwrap_or_default());
         match live.answer() {
-            // Bots may not reach the site. Do not say when robotgate tries again, because that helps only after a
-            // change of the configuration or of the site's address.
+            // Bots may not reach the site. Another try helps only after a change of the configuration or of the site's
+            // address.
             Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Ok(()),
             Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => {
                 writeln!(f, "  would be tried again after {left}")

@@ -26,8 +26,7 @@ pub(super) fn write(
     if !named.is_empty() {
         writeln!(out)?;
         let rule = why.line;
-        // A robots.txt can name the bot in many user-agent lines. So show only the last few of them above the rule that
-        // decided.
+        // Many user-agent lines can name the bot, so show only the last few of them above the rule that decided.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),
@@ -52,8 +51,7 @@ pub(super) fn write(
     losers(explanation, width, paint, out)
 }
 
-/// Returns the numbers of the user-agent lines that name the bot. If no line names it, returns the numbers of the lines
-/// that name `*`. The groups of these lines have the rules that apply to the bot.
+/// Returns the numbers of the user-agent lines that name the bot or, if none does, `*`.
 fn naming<'e>(explanation: &'e Explanation<'_>) -> impl Iterator<Item = u32> + 'e {
     let agents = explanation.groups.iter().flat_map(|group| &group.agents);
     agents
@@ -108,14 +106,13 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     more(all.len(), shown.len(), out)
 }
 
-/// Returns whether a rule that lost is worth showing. If its pattern does not match the path, the rule is shown only if
-/// the pattern and the path begin with the same text, and this text is longer than `/`.
+/// A pattern that does not match the path is worth showing only if more than its `/` fits.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
 
-/// Writes a row for each rule: its line, its text, and why it lost. In a narrow terminal, the texts of the rules are
-/// cut. In a very narrow one, each reason has its own row.
+/// Writes a row for each rule: its line, its text, and why it lost. In a very narrow terminal, each reason has its own
+/// row.
 fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, out: &mut String) -> Result {
     let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
     let digits = digits.unwrap_or(0).max(4);
@@ -141,8 +138,6 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
     Ok(())
 }
 
-/// Says why the rule `other` did not decide. If this quotes a part of the pattern, the part is cut so that the text
-/// fits into a terminal of `width` columns.
 fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -> String {
     let bytes = other.rule.pattern.len();
     match (other.lost, &explanation.rule) {
@@ -165,11 +160,7 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
     }
 }
 
-/// Of the rules that lost, how many are printed at most.
 const MAX_LOSERS: usize = 5;
-/// Maximum number of columns for the part of a pattern that fits the path.
 const MAX_PART: usize = 60;
-/// Minimum number of columns for a rule's text.
 const MIN_TEXT: usize = 16;
-/// By how many columns a reason on its own row is indented.
 const INDENT: usize = 4;

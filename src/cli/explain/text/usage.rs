@@ -53,7 +53,6 @@ pub(super) fn write(report: &ExplainedDecision<'_>, paint: Paint, out: &mut Stri
 
 type Row = (crate::usage::Purpose, String, &'static str);
 
-/// Returns where the site says something about the use of its content, and what.
 fn shown(statement: &UseStatement) -> String {
     let text = statement.text();
     match statement.source {
