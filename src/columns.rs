@@ -6,15 +6,14 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::plain;
 
-/// Returns the width of the terminal on standard output, in columns. If standard output is not a terminal, returns the
-/// value of `COLUMNS`. The result is between 40 and 200, and 100 if neither is known.
+/// Returns the width of the terminal on standard output or, without a terminal, the value of `COLUMNS`: between 40 and
+/// 200, and 100 if neither is known.
 pub(crate) fn columns() -> usize {
     columns_of(io::stdout())
 }
 
-/// Returns the width of the terminal behind `output`, in the same way as [`columns`].
 pub(crate) fn columns_of(output: impl AsFd) -> usize {
-    // The terminal is asked first. `COLUMNS` is usually not in the environment: shells set it, but do not export it.
+    // `COLUMNS` comes second, because shells set it but usually do not export it.
     let terminal = rustix::termios::tcgetwinsize(output).ok();
     let columns = terminal
         .map(|size| usize::from(size.ws_col))
@@ -25,8 +24,7 @@ pub(crate) fn columns_of(output: impl AsFd) -> usize {
 
 /// Escapes `text` for a terminal and truncates it to `columns`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
-    // `plain` limits bytes, not columns. Four bytes for each column are enough for nearly every text, so this keeps
-    // `plain` from escaping far more than is shown.
+    // `plain` limits bytes, not columns. Four bytes for each column are enough for nearly every text.
     cut_end(&plain(text, 4 * columns), columns).into_owned()
 }
 
@@ -35,14 +33,13 @@ pub(crate) fn cut_end(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, 0)
 }
 
-/// Removes the middle of `text` so that it fits into `columns`. This is for texts whose end is as important as the
-/// beginning, such as URLs. Escapes nothing.
+/// Removes the middle of `text` so that it fits into `columns`. This is for texts whose end matters, such as URLs.
+/// Escapes nothing.
 pub(crate) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, columns.saturating_sub(1) / 3)
 }
 
-/// If `text` is wider than `columns`, replaces a part of it by `…`, so that it fits. The last `tail` columns of the
-/// text stay.
+/// If `text` is wider than `columns`, replaces a part of it by `…`, but keeps its last `tail` columns.
 fn cut_from(text: &str, columns: usize, tail: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
@@ -64,8 +61,8 @@ fn bytes_of(characters: impl Iterator<Item = char>, columns: usize) -> usize {
     characters.take_while(fits).map(char::len_utf8).sum()
 }
 
-/// Wraps `text` between words into lines of at most `columns`. Indents all lines but the first by `indent` spaces. A
-/// URL that is longer than a line loses its middle; other long words stay whole. Escapes nothing.
+/// Wraps `text` between words, with `indent` spaces before all lines but the first. Shortens long URLs in the middle;
+/// other long words stay whole. Escapes nothing.
 pub(crate) fn filled(text: &str, columns: usize, indent: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut used = 0;
@@ -92,12 +89,10 @@ pub(crate) fn filled(text: &str, columns: usize, indent: usize) -> String {
     out
 }
 
-/// Returns the width of the widest of the texts, in columns.
 pub(crate) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>) -> usize {
     texts.into_iter().map(|text| text.width()).max().unwrap_or(0)
 }
 
-/// Pads `text` with spaces to the width `columns`.
 pub(crate) fn padded(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());
     format!("{text}{:missing$}", "")

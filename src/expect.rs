@@ -1,7 +1,5 @@
-//! Runs the `[[expect]]` cases of a configuration. Each case contains a bot, a URL and a robots.txt, and says what the
-//! decision must be. Nothing is fetched.
-//!
-//! A configuration that does not meet its own cases is rejected, both at the start and at a reload.
+//! Runs the `[[expect]]` cases of a configuration, without fetching anything. A configuration that does not meet its
+//! own cases is rejected, both at the start and at a reload.
 
 use std::{fmt, time::SystemTime};
 
@@ -25,18 +23,16 @@ pub enum LoadError {
 /// The `[[expect]]` cases that a configuration does not meet: at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
-    /// The name of the configuration file, or words such as "the built-in configuration" if there is no file.
+    /// The file's name, or words such as "the built-in configuration".
     place: String,
-    /// For each of these cases, its line number in the configuration file, and how the decision differs from it.
+    /// The line number of each case in the configuration file, and how the decision differs from it.
     cases: Vec<(usize, String)>,
-    /// Number of all `[[expect]]` cases of the configuration.
+    /// Number of all `[[expect]]` cases.
     of: usize,
 }
 
-/// Reads a configuration and checks that it meets its `[[expect]]` cases.
-///
-/// # Errors
-/// Fails if the file cannot be read, is invalid, or does not meet its cases.
+/// Reads a configuration and checks that it meets its `[[expect]]` cases. Fails if the file cannot be read, is invalid,
+/// or does not meet its cases.
 pub fn load(sources: &Sources) -> Result<Config, LoadError> {
     let config = Config::load(sources)?;
     let cases = unmet(&config);
@@ -50,8 +46,7 @@ pub fn load(sources: &Sources) -> Result<Config, LoadError> {
     }))
 }
 
-/// Returns the `[[expect]]` cases that the configuration does not meet: for each, its line number in the configuration
-/// file, and how the decision differs from the expected one.
+/// Returns the `[[expect]]` cases that are not met: the line number of each, and how the decision differs from it.
 pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
     config
         .expect
@@ -60,12 +55,11 @@ pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// Returns whether `config` meets an `[[expect]]` case.
 pub(crate) fn is_met(expectation: &Expectation, config: &Config) -> bool {
     complaint(expectation, config).is_none()
 }
 
-/// Returns how the decision differs from what the case expects, as text for people. `None` if it does not differ.
+/// Returns how the decision differs from what the case expects, if it does.
 fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     let target = match Target::parse(&expectation.url) {
         Ok(target) => target,
@@ -101,8 +95,8 @@ fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decisio
     question.decide_with(prohibited, robots)
 }
 
-/// The time at which cases are decided: 1970, before the `until` of any `[[https.tunnel]]`. So the result of a case
-/// changes only if the configuration changes, not as time passes.
+/// Cases are decided in 1970, before the `until` of any `[[https.tunnel]]`, so that results do not change as time
+/// passes.
 const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 // === impl Unmet ===
@@ -165,8 +159,8 @@ mod tests {
             ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
             ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
             ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
-            // In a case, an entry of `https.tunnel` applies even after its `until`. Otherwise, the case would fail from
-            // that day on, and robotgate would not start any longer with this file.
+            // An entry applies even after its `until`. Otherwise, robotgate would not start with this file from that
+            // day on.
             (
                 "https.tunnel = [{ host = \"a.example\", reason = \"pinned\", until = 2020-01-01 }]\n",
                 "https://a.example/private",

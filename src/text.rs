@@ -1,6 +1,5 @@
-//! Makes text from outside safe to show in a log line or a terminal: limits its length, and escapes characters that
-//! move the cursor, hide text or break a line. Also formats times and numbers, and defines lists of words. Reads no
-//! clock.
+//! Makes text from outside safe to show in a log line or a terminal, formats times and numbers, and defines lists of
+//! words. Reads no clock.
 
 use std::{
     borrow::Cow,
@@ -15,8 +14,7 @@ use time::{
     macros::format_description,
 };
 
-/// Writes a time as in the log: RFC 3339 in UTC, with microseconds. All texts have the same length, so sorting the
-/// texts also sorts the times.
+/// Writes a time as in the log: RFC 3339 in UTC, with microseconds. Sorting the texts also sorts the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
@@ -32,8 +30,7 @@ pub(crate) struct Minute(pub(crate) SystemTime);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// Defines an enum. Each variant has a word, which `as_str` returns, `from_word` reads, and JSON and TOML contain.
-/// `ALL` lists the variants.
+/// Defines an enum whose variants have a word each, which JSON and TOML contain.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$value:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
@@ -68,10 +65,9 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Escapes characters that are not plain, as in `\u{1b}`, and cuts the text after about `max` bytes. If the text itself
-/// contains `\u{`, that backslash becomes `\u{5c}`, so that different texts never look the same.
+/// Escapes characters that are not plain, as in `\u{1b}`, and cuts the text after about `max` bytes. Also escapes the
+/// backslash of a `\u{` in the text, so that different texts never look the same.
 pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
-    // This quick check is enough for nearly all texts.
     let is_simple = || text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\');
     if text.len() <= max && (is_simple() || text.chars().all(is_plain) && !text.contains(ESCAPE)) {
         return Cow::Borrowed(text);
@@ -79,8 +75,7 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     escaped(text, max, true)
 }
 
-/// Escapes like [`plain`], but leaves backslashes as they are. This is for a message whose parts may already be
-/// escaped: nothing is escaped twice.
+/// Escapes like [`plain`], but leaves backslashes as they are, because parts of a message may already be escaped.
 pub fn plain_message(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max && text.chars().all(is_plain) {
         return Cow::Borrowed(text);
@@ -98,15 +93,14 @@ fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
         if is_plain(character) && !(backslashes && text[at..].starts_with(ESCAPE)) {
             out.push(character);
         } else {
-            // Writing to a string cannot fail.
             let _ = write!(out, "{}", character.escape_unicode());
         }
     }
     Cow::Owned(out)
 }
 
-/// Escapes `text` like [`plain_message`], but keeps its line ends and tabs. Puts `indent` before each line except the
-/// first. Tabs are kept so that a marker under a line, such as `^^^`, stays in the right position.
+/// Escapes like [`plain_message`], but keeps line ends and tabs, and puts `indent` before each line except the first.
+/// Tabs keep a marker such as `^^^` in its position.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
         let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();
@@ -116,9 +110,8 @@ pub fn plain_lines(text: &str, indent: &str) -> String {
     lines.join(&format!("\n{indent}"))
 }
 
-/// Returns whether a character is plain, which means safe to show. These are not plain: control characters, spaces
-/// other than U+0020, line and paragraph separators, characters that change the direction of text, and invisible
-/// characters (Unicode's `Default_Ignorable_Code_Point`, and letters that show nothing).
+/// Returns whether a character is safe to show: visible (no `Default_Ignorable_Code_Point` of Unicode), no control
+/// character, no separator or space except U+0020, and without effect on the direction of text.
 pub(crate) fn is_plain(character: char) -> bool {
     !character.is_control()
         && !matches!(
@@ -149,8 +142,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Makes `text` safe for a table that people open in a spreadsheet. If the spreadsheet would run the text as a formula,
-/// puts a `'` before the text. The spreadsheet does not show the `'`. A lone `-` is no formula.
+/// Makes `text` safe for a spreadsheet: puts a `'`, which is not shown, before a text that would be run as a formula.
 pub(crate) fn no_formula(text: &str) -> Cow<'_, str> {
     let is_formula = text.trim_start().starts_with(['=', '+', '-', '@']) || text.starts_with(['\t', '\r']);
     match is_formula && text != "-" {
@@ -159,21 +151,19 @@ pub(crate) fn no_formula(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The beginning of an escape such as `\u{1b}`.
 const ESCAPE: &str = "\\u{";
 
-/// Converts a duration to microseconds. If it is longer than half a million years, it does not fit, and the result is
-/// the maximum.
+/// Converts a duration to microseconds, at most `u64::MAX`.
 pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Converts a time to microseconds since 1970. Returns 0 for an earlier time, which comes from a wrong clock.
+/// Returns 0 for a time before 1970, which comes from a wrong clock.
 pub(crate) fn micros_since_1970(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, micros)
 }
 
-/// Converts `time` to a date and time in UTC. Returns `None` outside the years 1 to 9999.
+/// Returns `None` outside the years 1 to 9999.
 pub(crate) fn calendar(time: SystemTime) -> Option<UtcDateTime> {
     let calendar = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => {
@@ -198,8 +188,7 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// Calls `then` with the text of the time. This is faster than a general formatter, which matters because the log
-    /// lines of each request contain four timestamps.
+    /// Calls `then` with the text of the time. A general formatter is too slow for the four timestamps of each request.
     pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
             // The text has only ASCII digits and signs, so this cannot fail.
