@@ -12,12 +12,12 @@ pub use crate::{
     proxy::fuzzing::{ParsedRequest, Taken, take},
 };
 
-/// Returns the `[[expect]]` cases that the configuration does not meet, each as its line number and an error message.
+/// Returns the line number and the error message of each `[[expect]]` case that the configuration does not meet.
 pub fn unmet(config: &Config) -> Vec<(usize, String)> {
     crate::expect::unmet(config)
 }
 
-/// Returns the bytes of a request for a robots.txt. `hop` is the first request of a fetch, or one after a redirect.
+/// Returns the bytes of a request for a robots.txt.
 ///
 /// # Errors
 /// Fails if the request cannot be serialised.

@@ -21,34 +21,29 @@
 //! The core, which uses no socket, no file and no clock:
 //!
 //! - [`robots`]: parses a robots.txt once and matches it many times. A match names the rule and the line that decided.
-//!   For people, four functions read the text again: [`robots::explain()`] says why each rule won or lost,
-//!   [`robots::statements`] lists what else the file says, [`robots::lint()`] finds mistakes in it, and
-//!   [`robots::changes()`] compares two files.
+//!   [`robots::explain()`], [`robots::statements`], [`robots::lint()`] and [`robots::changes()`] describe a robots.txt
+//!   to people.
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path.
 //! - [`bot`]: finds out which configured bot sends a request, from the client's credential and its User-Agent. For any
 //!   other bot, finds the name to look for in a robots.txt.
 //! - [`copy`]: what robotgate knows of an origin's robots.txt, as a state machine: the current copy, when to fetch
 //!   again, and what a failure means.
-//! - [`usage`]: what bots use content for, the vocabularies in which sites allow or forbid this, and the policy for
-//!   each vocabulary.
-//! - [`pace`]: how fast requests to an origin may follow each other, as a state machine: the time between two requests,
-//!   pauses, and which request is next.
-//! - [`decision`]: takes one [`decision::Question`] and returns one [`decision::Decision`], for the proxy, a CONNECT,
-//!   the API, `explain` and `[[expect]]`. The response header, the log, the metrics, the API, `explain` and the page
-//!   all show this decision.
+//! - [`usage`]: what bots use content for, and what sites say about it in several vocabularies.
+//! - [`pace`]: how fast requests to an origin may follow each other, as a state machine.
+//! - [`decision`]: takes one [`decision::Question`] and returns one [`decision::Decision`], which the response, the
+//!   log, the metrics, the API and `explain` show.
 //! - [`trust`]: how to make each kind of client trust the proxy, and which clients do not trust it.
 //!
 //! The shell:
 //!
-//! - [`store`]: keeps robots.txt copies in memory and on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
-//! - [`fleet`]: shares robots.txt copies with other robotgates through a Redis or Valkey server, and keeps to one pace
-//!   with them.
-//! - [`evidence`]: keeps the robots.txt texts that decisions are based on, by their SHA-256, and records which of them
-//!   each site had, and when. `database`: opens files of the database redb, handles damaged ones, and records why a
-//!   file cannot be written.
-//! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
-//!   sends a request and receives its response over HTTP/1.1, HTTP/2 and FTP, and defines the errors. `wire`: a
-//!   connection that keeps written bytes in memory, so that a write never waits.
+//! - [`store`]: keeps robots.txt copies in memory and on disk (`store::disk`).
+//! - [`fetch`]: fetches a robots.txt.
+//! - [`fleet`]: shares robots.txt copies and the pace with other robotgates through a Redis or Valkey server.
+//! - [`evidence`]: keeps the robots.txt texts that decisions are based on, by their SHA-256.
+//! - `database`: opens files of the database redb, and handles damaged ones.
+//! - [`egress`]: resolves names to checked addresses.
+//! - [`upstream`]: connections to origins, over which it sends requests with HTTP/1.1, HTTP/2 and FTP.
+//! - `wire`: a connection that keeps written bytes in memory, so that a write never waits.
 //! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes the requests that wait there.
 //! - [`proxy`]: accepts connections, serves CONNECTs, forwards requests and refuses them. Its documentation follows one
 //!   request.
@@ -57,44 +52,37 @@
 //! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
 //! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. The value of a label is
 //!   a word from a fixed list or the name of a bot, never a host.
-//! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. The service
-//!   feeds it from [`metrics`] and from the latest lines of the log, which `audit` also keeps in memory, so no request
+//! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. No request
 //!   waits for it.
 //! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
-//!   file. It also contains the client of that socket for the `cache` command, which reads the file itself if no proxy
-//!   runs, and the client for the `health` command.
-//! - [`config`]: parses the configuration file, and what environment variables and `--set` set ([`config::Sources`]),
-//!   into a checked [`config::Config`], and watches the file. Also records which keys it looks for, for the schema and
-//!   `config show`. A module that has options defines their type, such as [`copy::Policy`], which the configuration
-//!   then contains.
+//!   file. Also contains the clients for the commands `cache` and `health`.
+//! - [`config`]: parses the configuration file, environment variables and `--set` ([`config::Sources`]) into a checked
+//!   [`config::Config`], and watches the file. A module that has options defines their type, such as
+//!   [`copy::Policy`].
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
-//! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`]; or as if the configuration, a
-//!   robots.txt or the User-Agent had been different.
+//! - [`replay`]: decides the lines of an audit log again, also as if the configuration, a robots.txt or the User-Agent
+//!   had been different.
 //! - [`report`]: summarises audit logs for people.
 //! - [`mod@seal`]: makes it possible to find later changes of the audit log, by a signed Merkle tree of its lines.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
 //! - `fair_semaphore`: limits how many tasks do the same work at the same time, and shares the permits fairly between
-//!   clients. `ratelimited`: log lines that are written at most once a second. `colour`: writes text in colour on a
-//!   terminal. `columns`: determines a terminal's width, and fits text into it. [`text`]: makes text from outside safe
-//!   to show, and formats times and numbers.
+//!   clients.
+//! - `ratelimited`: log lines that are written at most once a second.
+//! - `colour`, `columns`: colours on a terminal, and its width.
+//! - [`text`]: makes text from outside safe to show, and formats times and numbers.
 //! - `version`: the version with the commit, from `src/version/build.rs`.
-//! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
-//!   it to systemd, and takes sockets from systemd.
-//! - [`cli`]: one file for each subcommand. They share [`cli::live`], which fetches a robots.txt for a person,
-//!   `cli::source`, which reads one, `cli::logs`, which reads audit logs, `cli::complaint`, which prints errors on
-//!   stderr, and `cli::progress`, which shows progress at a terminal.
+//! - [`service`]: the daemon around all this: starts, reloads and stops, and talks to systemd.
+//! - [`cli`]: one file for each subcommand, and what the subcommands share.
 //!
 //! The tests in addition to the unit tests:
 //!
 //! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks [`robots`]
 //!   against a simple implementation of the specification and against the cases in `tests/cases`.
-//! - `tests/bench`: measures how long robotgate takes to parse a robots.txt and to decide, and compares the proxy with
-//!   others. `cost` counts the allocations, instructions and system calls of an exchange and of a decision, and fails
-//!   if there are more than the recorded numbers.
-//! - `tests/fuzz`: fuzzes [`robots`], a request's target and sender, a robots.txt's redirects, the configuration and
-//!   whole exchanges. This separate package reaches private code through the module `fuzzing`, which ordinary builds do
-//!   not have.
+//! - `tests/bench`: measures speed, and compares the proxy with others. `cost` counts the allocations, instructions and
+//!   system calls of an exchange, and fails if there are more than the recorded numbers.
+//! - `tests/fuzz`: fuzzes the code that reads data from outside. This separate package reaches private code through the
+//!   module `fuzzing`, which ordinary builds do not have.
 //!
 //! # Invariants
 //!
@@ -105,29 +93,25 @@
 //! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
 //!   the decision is based on is in the log before the decision.
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
-//!   No module imports a module that imports it. `tests/it/modules.rs` checks both rules. Only [`decision`] can make a
-//!   [`decision::Decision`], because that has a private field, and only from a [`decision::Question`].
+//!   No module imports a module that imports it. `tests/it/modules.rs` checks both rules.
+//! - Only [`decision`] can make a [`decision::Decision`], and only from a [`decision::Question`].
 //! - While robotgate runs, each decision is based on the result of the origin's last fetch, also if that fetch failed.
-//!   After a restart, a copy from disk that has not expired can be older than the last fetch, if that fetch could not
-//!   be written to disk. A copy that cannot be read from disk is fetched again.
 //! - The credential in a CONNECT says which bot sends the requests in the tunnel, but not what the bot may do. Each
-//!   request looks the bot up in the current configuration. No secret is kept, and none reaches a log, an error or an
-//!   origin.
+//!   request looks the bot up in the current configuration.
+//! - No secret reaches a log, an error or an origin.
 //! - A message that two parsers could read in two ways is refused before robotgate interprets it. robotgate forwards no
 //!   message as received, but writes a new one.
 //! - If systemd keeps the listening sockets, no connection is refused during a restart. A stop closes no connection in
 //!   the middle of a request, unless that request takes too long.
 //! - Over HTTP/1.1, robotgate reuses a connection to an origin only for requests that it can send again on another
-//!   connection. It closes a connection after a request with content, and begins no request on a connection before the
-//!   last exchange on it has ended.
+//!   connection. It closes a connection after a request with content.
 //! - Over HTTP/1.1, the request for a robots.txt is the first on its connection. So the response to another request
 //!   cannot be mistaken for the robots.txt.
 //! - Limits bound how many connections and requests a client can have at the same time, and how much robotgate
 //!   remembers of clients.
 //! - A request to the admin listener changes nothing. Bots cannot reach this listener, and no request of a bot waits
 //!   for it. Changes go through the socket next to the cache file, which only the proxy's own user and root can open.
-//! - There is one list of reasons, [`decision::Reason`]: the response header, the log, the metrics and the text of a
-//!   refusal take their words from it. There is one list of errors, [`upstream::ProxyError`].
+//! - There is one list of reasons, [`decision::Reason`], and one list of errors, [`upstream::ProxyError`].
 //! - Counting takes no lock, allocates nothing and formats nothing while a request is served.
 //! - `robotgate.internal` is a site of the proxy itself (`proxy::internal_site`), not an origin. Requests for it are
 //!   never resolved, forwarded or decided on.
