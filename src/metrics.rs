@@ -1,8 +1,7 @@
 //! Metrics: counters, gauges and histograms, and the text with them that Prometheus reads.
 //!
-//! While a request is served, counting only updates atomics: it never locks, allocates, formats or reads a clock. The
-//! text is made each time Prometheus asks for it (a scrape), together with a [`Snapshot`] of values that are read only
-//! then. Labels never contain a host and have few values: fixed lists, or the names of configured bots.
+//! While a request is served, counting only updates atomics: it never locks, allocates, formats or reads a clock.
+//! Labels never contain a host: their values are words from fixed lists, or the names of configured bots.
 
 mod bots;
 mod histogram;
@@ -50,24 +49,20 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct Metrics {
     started: SystemTime,
-    /// The decisions about each configured bot, by its name. This is locked only during a reload or a scrape.
+    /// Locked only during a reload or a scrape.
     bots: Mutex<BTreeMap<Arc<str>, Arc<Decisions>>>,
     /// Decisions about all other bots: those that are not configured, and configured ones beyond [`MAX_BOTS`].
     other: Arc<Decisions>,
-    /// Decisions about requests that name no bot.
     unidentified: Arc<Decisions>,
-    /// For each method, the number of requests with each outcome.
     requests: [LabelCounts<Outcome>; Method::COUNT],
     responses: LabelCounts<Class>,
-    /// Responses that a bot did not get because the site forbids the use: for each vocabulary, their number for each
-    /// purpose.
+    /// Responses that a bot did not get because the site forbids the use.
     withdrawn: [LabelCounts<Purpose>; Vocabulary::COUNT],
-    /// Decisions in which the site forbids a purpose of the bot: for each vocabulary, their number for each purpose.
-    /// The first list is for vocabularies that the configuration only reports, the second for those that it enforces.
+    /// Decisions in which the site forbids a purpose of the bot. The first list is for vocabularies that the
+    /// configuration only reports, the second for those that it enforces.
     forbidden: [[LabelCounts<Purpose>; Vocabulary::COUNT]; 2],
     errors: LabelCounts<ProxyError>,
     malformed: AtomicU64,
-    /// Bytes of content that clients sent and received.
     bytes: ShardedCounters,
     decision: Histogram,
     robots_wait: Histogram,
@@ -88,12 +83,11 @@ pub struct Metrics {
     pub reloads: Reloads,
     /// Counters of the calls to the fleet's server, and of the robots.txt copies from it.
     pub fleet: Arc<fleet::FleetCounts>,
-    /// Number of leaf certificates that were issued, over all authorities.
+    /// Number of leaf certificates that all authorities together have issued.
     pub leaves_minted: Arc<AtomicU64>,
 }
 
-/// The results of configuration reloads. Times are in microseconds since 1970. The start counts as a successful reload
-/// for the times, but not for the numbers.
+/// The results of configuration reloads. The start sets the times (microseconds since 1970), but is not counted.
 #[derive(Debug)]
 pub struct Reloads {
     last: AtomicU64,
@@ -110,11 +104,10 @@ pub struct ExchangeEnd {
     /// The status that the client received; `None` if it received no response.
     pub status: Option<u16>,
     pub error: Option<ProxyError>,
-    /// Bytes of content that the client sent (`bytes_in`) and received (`bytes_out`).
+    /// Bytes of content that the client sent and received.
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Time from the request's head to the end of the exchange. `None` for a tunnel or a WebSocket, because its users
-    /// decide how long it lasts.
+    /// Time from the request's head to the end of the exchange; `None` for a tunnel or a WebSocket.
     pub took: Option<Duration>,
 }
 
@@ -156,10 +149,8 @@ impl Default for Metrics {
     }
 }
 
-/// The methods that count something.
 impl Metrics {
-    /// Records how long a decision took. `waited` is how long the request waited for a robots.txt, which is not a part
-    /// of `took`; `None` if the decision needed no robots.txt.
+    /// Records how long a decision took, without the time that the request `waited` for a robots.txt.
     pub fn decision_took(&self, took: Duration, waited: Option<Duration>) {
         self.decision.observe(took);
         if let Some(waited) = waited {
@@ -177,8 +168,7 @@ impl Metrics {
         self.audit_wait.observe(waited);
     }
 
-    /// Counts the purposes that a site forbids a bot for one request. `said` are the site's statements. If several
-    /// statements of one vocabulary forbid the same purpose, counts it once.
+    /// Counts each purpose once for each vocabulary, even if several statements in `said` forbid it.
     fn forbidden(&self, said: &[UseStatement]) {
         for (at, statement) in said.iter().enumerate().filter(|(_, statement)| !statement.allowed) {
             let is_same = |other: &UseStatement| {
@@ -207,8 +197,7 @@ impl Metrics {
         }
     }
 
-    /// Counts an error response that is sent instead of serving a request, because the request cannot be read or a
-    /// limit is exceeded.
+    /// Counts an error response to a request that cannot be read or exceeds a limit.
     pub fn early_error(&self, error: ProxyError, status: u16) {
         self.errors.add(error);
         if let Some(class) = Class::of(status) {
@@ -261,10 +250,9 @@ impl Metrics {
         self.distrust.add(kind);
     }
 
-    /// Returns the counters of the decisions about the bot with this name.
     fn decisions_of(&self, name: &Arc<str>) -> Arc<Decisions> {
-        // `other` and `none` are also label values of their own. A bot with such a name shares their counters, because
-        // no two series may have the same labels.
+        // Bots named `other` or `none` share the counters of these labels, because no two series may have the same
+        // labels.
         if **name == *OTHER || **name == *NONE {
             return if **name == *OTHER {
                 self.other.clone()
@@ -280,7 +268,6 @@ impl Metrics {
     }
 }
 
-/// The methods that read what was counted.
 impl Metrics {
     pub fn started(&self) -> SystemTime {
         self.started
@@ -305,8 +292,7 @@ impl Metrics {
         totals
     }
 
-    /// Returns the value of the metrics' label `bot` for requests of `bot`, which is `None` for requests that name no
-    /// bot.
+    /// Returns the value of the label `bot` for requests of `bot`, or for requests without a bot.
     pub fn bot_label<'b>(&self, bot: Option<&'b str>, is_configured: bool) -> &'b str {
         match bot {
             None => NONE,
@@ -321,7 +307,7 @@ impl Metrics {
         self.requests.iter().map(LabelCounts::total).sum()
     }
 
-    /// Returns the number of requests that robotgate itself ended early, for example because it was stopped.
+    /// Returns the number of requests that robotgate ended early, for example because it was stopped.
     pub fn aborted(&self) -> u64 {
         let mut counts = self.errors.iter();
         counts
@@ -370,7 +356,7 @@ impl Default for Reloads {
 }
 
 impl Reloads {
-    /// Records a reload that ended at `at`. `went_well` says whether the new configuration is used.
+    /// Records a reload that ended at `at`.
     pub fn note(&self, went_well: bool, at: SystemTime) {
         let at = micros_since_1970(at);
         self.last.store(at, Ordering::Relaxed);
@@ -387,10 +373,9 @@ impl Reloads {
 /// Indices of the counters in `Metrics::bytes`.
 const RECEIVED: usize = 0;
 const SENT: usize = 1;
-/// Maximum number of bots that have a label value of their own. Each of them adds one series for each combination of
-/// the other labels.
+/// Maximum number of bots that have a label value of their own: each adds many series.
 const MAX_BOTS: usize = 1000;
-/// Label values for bots that have no label value of their own (`other`), and for requests that name no bot (`none`).
+/// Label values for bots without a label value of their own, and for requests that name no bot.
 const OTHER: &str = "other";
 const NONE: &str = "none";
 

@@ -8,11 +8,9 @@ use crate::{
     decision::{Decision, DecisionKind, Reason, Verdict},
 };
 
-/// The counters of the decisions about one bot: one counter for each possible result.
 #[derive(Debug)]
 pub(super) struct Decisions(ShardedCounters);
 
-/// A possible result of a decision, and the number of decisions with this result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     pub(super) kind: DecisionKind,
@@ -20,12 +18,12 @@ pub(super) struct Counted {
     pub(super) count: u64,
 }
 
-/// The counters of the decisions about each bot of a configuration. To find a bot's counters quickly, compares its
-/// address in memory instead of its name.
+/// The counters of the decisions about each bot of a configuration. Finds a bot's counters by its address in memory,
+/// which is faster than by its name.
 #[derive(Debug)]
 pub struct Meter {
     pub metrics: Arc<Metrics>,
-    /// The bots and their counters, sorted by the bots' addresses in memory.
+    /// Sorted by the bots' addresses in memory.
     bots: Box<[(Arc<Bot>, Arc<Decisions>)]>,
 }
 
@@ -42,13 +40,12 @@ impl Decisions {
         self.0.add(cell(decision.kind(), decision.enforcement), 1);
     }
 
-    /// Returns the number of decisions with this verdict.
     pub(super) fn of(&self, verdict: Verdict) -> u64 {
         let counts = self.iter().filter(|counted| counted.kind.verdict == verdict);
         counts.map(|counted| counted.count).sum()
     }
 
-    /// Returns each possible result and how many decisions had it, which can be 0.
+    /// Returns every possible result, even if no decision had it.
     pub(super) fn iter(&self) -> impl Iterator<Item = Counted> {
         let all = Verdict::ALL.into_iter().flat_map(|verdict| {
             Reason::ALL
@@ -82,8 +79,7 @@ const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.l
 // === impl Meter ===
 
 impl Meter {
-    /// Creates a meter for the bots of a configuration. If `metrics` already has counters for a bot with the same name,
-    /// the meter continues them.
+    /// Creates a meter for the bots of a configuration. Continues the counters of bots that `metrics` already knows.
     pub fn new(metrics: Arc<Metrics>, bots: &Bots) -> Self {
         let mut bots: Box<[_]> = bots
             .iter()

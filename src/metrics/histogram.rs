@@ -4,23 +4,20 @@ use std::time::Duration;
 
 use super::sharded::ShardedCounters;
 
-/// A histogram of durations. Many threads can add to it at the same time.
 #[derive(Debug)]
 pub(super) struct Histogram {
     /// Upper bounds of the buckets in nanoseconds, in ascending order.
     bounds: &'static [u64],
-    /// Number of durations in each bucket. The last bucket has no upper bound. After the buckets comes one more
-    /// counter: the sum of all durations in nanoseconds.
+    /// One counter for each bucket, one for longer durations, and one for the sum in nanoseconds.
     counters: ShardedCounters,
 }
 
-/// The values of a histogram at one time.
 #[derive(Debug)]
 pub(super) struct Counted {
-    /// Sum of all durations in seconds.
+    /// In seconds.
     pub(super) sum: f64,
     pub(super) count: u64,
-    /// For each bucket, its upper bound in seconds and its number of durations. The last bound is infinite.
+    /// For each bucket, its upper bound in seconds and its count. The last bound is infinite.
     pub(super) buckets: Vec<(f64, u64)>,
 }
 
@@ -46,14 +43,12 @@ impl Histogram {
         let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(self.counters.iter()).collect();
         Counted {
             sum: self.counters.get(self.sum()) as f64 / 1e9,
-            // The count is the sum of the buckets, so that the two always agree, even if another thread adds a duration
-            // at the same time.
+            // The sum of the buckets agrees with them even while other threads add durations.
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }
     }
 
-    /// Returns the index of the counter that holds the sum.
     fn sum(&self) -> usize {
         self.bounds.len() + 1
     }
@@ -63,7 +58,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
 const S: u64 = 1_000 * MS;
 
-/// Bucket bounds for the duration of work on a CPU.
+/// Bucket bounds in nanoseconds, for work on a CPU.
 pub(super) const OF_WORK: [u64; 13] = [
     US,
     2_500,
@@ -79,7 +74,7 @@ pub(super) const OF_WORK: [u64; 13] = [
     100 * MS,
     S,
 ];
-/// Bucket bounds for times that depend on a disk, such as the wait until a decision is in the audit log.
+/// Bucket bounds in nanoseconds, for times that depend on a disk.
 pub(super) const OF_DISK: [u64; 12] = [
     50 * US,
     100 * US,
@@ -94,7 +89,7 @@ pub(super) const OF_DISK: [u64; 12] = [
     5 * S,
     10 * S,
 ];
-/// Bucket bounds for times that depend on the network, such as the duration of a fetch.
+/// Bucket bounds in nanoseconds, for times that depend on the network.
 pub(super) const OF_NETWORK: [u64; 15] = [
     MS,
     2_500 * US,

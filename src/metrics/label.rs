@@ -1,5 +1,4 @@
-//! Metric labels. A label has a fixed list of values, each with an index. Some of these lists are defined in other
-//! modules.
+//! Metric labels, each with a fixed list of values.
 
 use std::{
     marker::PhantomData,
@@ -22,7 +21,6 @@ use crate::{
 
 /// A label with a fixed list of values.
 pub(super) trait Label: Copy + 'static {
-    /// All values, in the order of their [`index`](Self::index).
     const ALL: &'static [Self];
     const COUNT: usize = Self::ALL.len();
 
@@ -30,14 +28,12 @@ pub(super) trait Label: Copy + 'static {
     fn index(self) -> usize;
 }
 
-/// A counter for each value of a label.
 #[derive(Debug)]
 pub(super) struct LabelCounts<L> {
     counters: ShardedCounters,
     label: PhantomData<L>,
 }
 
-/// A gauge for each value of a label.
 #[derive(Debug)]
 pub(super) struct Gauges<L> {
     gauges: Box<[Arc<AtomicU64>]>,
@@ -48,7 +44,6 @@ pub(super) struct Gauges<L> {
 #[derive(Debug)]
 pub struct GaugeGuard(Arc<AtomicU64>);
 
-/// Implements `Label` for enums that have `ALL` and `as_str`.
 macro_rules! impl_label {
     ($($name:ty),+) => {$(
         impl Label for $name {
@@ -236,7 +231,7 @@ impl From<&Fetched> for FetchResult {
 impl FetchResult {
     fn of_status(status: u16) -> Self {
         match status {
-            // A 206 answers only a request with a Range field, which this request did not have.
+            // A 206 answers a Range field, which the request did not have.
             206 => Self::OtherStatus,
             200..=299 => Self::Successful,
             429 => Self::TooManyRequests,
@@ -255,8 +250,7 @@ impl FetchResult {
             FetchError::Coding(_) => Self::Broken,
             FetchError::GaveWay => Self::GaveWay,
             FetchError::Prohibited(_) => Self::Prohibited,
-            // Of these, only `CutOff` can be the result of a fetch. The others only occur in what is known of an
-            // origin.
+            // Only `CutOff` can be the result of a fetch. The others describe an origin without a finished fetch.
             FetchError::CutOff | FetchError::Earlier(_) | FetchError::Pending | FetchError::Queued => Self::Internal,
         }
     }
@@ -294,7 +288,6 @@ impl<L: Label> LabelCounts<L> {
         std::iter::zip(L::ALL.iter().copied(), self.counters.iter())
     }
 
-    /// Returns the sum of the counters of all label values.
     pub(super) fn total(&self) -> u64 {
         self.counters.iter().sum()
     }
@@ -312,7 +305,6 @@ impl<L: Label> Default for Gauges<L> {
 }
 
 impl<L: Label> Gauges<L> {
-    /// Adds 1 to the gauge until the returned guard is dropped.
     pub(super) fn enter(&self, label: L) -> GaugeGuard {
         let gauge = &self.gauges[label.index()];
         gauge.fetch_add(1, Ordering::Relaxed);
@@ -323,7 +315,6 @@ impl<L: Label> Gauges<L> {
         std::iter::zip(L::ALL, &self.gauges).map(|(label, gauge)| (*label, gauge.load(Ordering::Relaxed)))
     }
 
-    /// Returns the sum of the gauges of all label values.
     pub(super) fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()
     }

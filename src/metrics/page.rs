@@ -1,4 +1,4 @@
-//! The two text formats for metrics, and how each kind of metric is written in them.
+//! Writes counters, gauges and histograms in the two text formats for metrics.
 
 use std::fmt;
 
@@ -18,7 +18,6 @@ pub enum Format {
     Prometheus,
 }
 
-/// The text of all metrics, while it is written.
 pub(super) struct Page<'a> {
     encoder: DescriptorEncoder<'a>,
     format: Format,
@@ -27,8 +26,7 @@ pub(super) struct Page<'a> {
 // === impl Format ===
 
 impl Format {
-    /// Selects the format by the `Accept` field of a request: OpenMetrics if the field names it, otherwise the
-    /// Prometheus format, which every scraper reads.
+    /// Selects OpenMetrics if the `Accept` field of a request names it, otherwise the Prometheus format.
     pub fn accepted(accept: Option<&str>) -> Self {
         let mut ranges = accept.unwrap_or_default().split(',');
         let asks = ranges.any(|range| {
@@ -58,12 +56,12 @@ impl<'a> Page<'a> {
         Self { encoder, format }
     }
 
-    /// Writes a counter. `name` does not include the suffix `_total`.
+    /// `name` does not include the suffix `_total`.
     pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.counters(name, help, [([], value)])
     }
 
-    /// Writes counters with the same name. No two may have the same values of their labels.
+    /// No two series may have the same values of their labels.
     pub(super) fn counters<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -78,7 +76,7 @@ impl<'a> Page<'a> {
                     one.encode_counter(&value, None::<&Exemplar<NoLabelSet, u64>>)
                 })
             }
-            // In the Prometheus format, the `# HELP` and `# TYPE` lines of a counter also have the suffix `_total`.
+            // In this format, the `# HELP` and `# TYPE` lines of a counter also have the suffix `_total`.
             Format::Prometheus => {
                 let family = self
                     .encoder
@@ -110,7 +108,7 @@ impl<'a> Page<'a> {
         self.all_gauges(name, help, [([], value)])
     }
 
-    /// Writes gauges with the same name. No two may have the same values of their labels.
+    /// No two series may have the same values of their labels.
     pub(super) fn gauges<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -144,7 +142,7 @@ fn each<'l, V, const N: usize>(
     write: impl Fn(&mut MetricEncoder<'_>, V) -> fmt::Result,
 ) -> fmt::Result {
     for (labels, value) in series {
-        // Without labels, `family` is written directly, because an empty set of labels would be written as `{}`.
+        // The encoder would write an empty set of labels as `{}`.
         match N {
             0 => write(&mut family, value)?,
             _ => write(&mut family.encode_family(&labels)?, value)?,

@@ -1,9 +1,8 @@
-//! Metrics of the process from `/proc`, with the names that Prometheus' own clients use. Omits values that `/proc` does
-//! not provide.
+//! Metrics of the process from `/proc`, with the names that Prometheus' own clients use.
 
 use std::fs;
 
-/// Metrics of this process.
+/// Metrics of this process; `None` for values that `/proc` does not provide.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Process {
     pub cpu_seconds: Option<f64>,
@@ -23,7 +22,7 @@ impl Process {
         let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Self {
-            // The list contains the file descriptor with which this reads the list. That one is not counted.
+            // The file descriptor that reads this list is not counted.
             open_files: fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64 - 1),
             max_files: limit.current,
             ..Self::parse(
@@ -34,14 +33,12 @@ impl Process {
         }
     }
 
-    /// Parses the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`, which `proc(5)` describes.
     fn parse(stat: &str, status: &str, system: &str) -> Self {
-        // The second field is a name in parentheses and can contain anything, even parentheses. So the fields after the
-        // last `)` are used.
+        // The second field is a name in parentheses that can itself contain parentheses and spaces.
         let fields: Vec<&str> = stat
             .rsplit_once(')')
             .map_or_else(Vec::new, |(_, fields)| fields.split_whitespace().collect());
-        // The manual numbers the fields from 1, and `fields` begins with field 3.
+        // proc(5) numbers the fields from 1, and `fields` begins with field 3.
         let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         let seconds = |ticks: u64| ticks as f64 / TICKS;
         let kib = |key: &str| {

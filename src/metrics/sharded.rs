@@ -8,15 +8,14 @@ use std::{
     thread,
 };
 
-/// A list of counters. Each thread adds to its own set of them (a shard), so that CPU cores do not wait for each other.
-/// To read a counter, the shards are summed up. A shard takes memory from its first use on.
+/// Counters in several sets (shards), so that CPU cores do not wait for each other when they count. Reading a counter
+/// sums up the shards.
 #[derive(Debug)]
 pub(super) struct ShardedCounters {
     len: usize,
     shards: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
 
-/// Number of shards: one for each CPU core, but at most 16, because more threads rarely count at the same time.
 static SHARDS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, |cores| cores.get().min(16)));
 
@@ -30,7 +29,6 @@ thread_local! {
 // === impl ShardedCounters ===
 
 impl ShardedCounters {
-    /// Creates `len` counters at 0.
     pub(super) fn new(len: usize) -> Self {
         Self {
             len,
@@ -38,21 +36,18 @@ impl ShardedCounters {
         }
     }
 
-    /// Adds `amount` to the counter at `index`, which must be less than `len`.
     pub(super) fn add(&self, index: usize, amount: u64) {
-        // While the thread is ending, its shard number is gone. Then the first shard is used.
+        // The thread-local number is already gone while the thread ends.
         let shard = &self.shards[SHARD.try_with(|shard| *shard).unwrap_or(0)];
         let counters = shard.get_or_init(|| (0..self.len).map(|_| AtomicU64::new(0)).collect());
         counters[index].fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Returns the value of the counter at `index`, which must be less than `len`.
     pub(super) fn get(&self, index: usize) -> u64 {
         let shards = self.shards.iter().filter_map(OnceLock::get);
         shards.map(|counters| counters[index].load(Ordering::Relaxed)).sum()
     }
 
-    /// Returns the values of all counters, in the order of their indexes.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
         (0..self.len).map(|index| self.get(index))
     }

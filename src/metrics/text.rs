@@ -1,6 +1,4 @@
-//! Writes the text of all metrics. Each metric is written in one place here. The crate prometheus-client writes the
-//! OpenMetrics format. The older Prometheus format differs only in two ways: the `# HELP` and `# TYPE` lines of a
-//! counter have another name, and there is no `# EOF`.
+//! Writes the text of all metrics with the crate prometheus-client. Each metric is written in one place here.
 
 use std::{
     fmt,
@@ -24,7 +22,6 @@ use crate::{
     usage::{Vocabulary, VocabularyPolicy},
 };
 
-/// Passes the metrics to prometheus-client when it asks for them.
 #[derive(Debug)]
 struct MetricsCollector {
     metrics: Arc<Metrics>,
@@ -32,7 +29,6 @@ struct MetricsCollector {
     format: Format,
 }
 
-/// Does what [`Metrics::text`] describes.
 pub(super) fn write(metrics: &Arc<Metrics>, snapshot: Snapshot, format: Format) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(MetricsCollector {
@@ -41,7 +37,6 @@ pub(super) fn write(metrics: &Arc<Metrics>, snapshot: Snapshot, format: Format) 
         format,
     }));
     let mut out = String::with_capacity(32 * 1024);
-    // Writing to a string cannot fail.
     let _ = match format {
         Format::OpenMetrics => text::encode(&mut out, &registry),
         Format::Prometheus => text::encode_registry(&mut out, &registry),
@@ -464,7 +459,6 @@ impl MetricsCollector {
         )
     }
 
-    /// Writes the metrics of the process, as Prometheus wants them:
     /// <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>
     fn process(&self, page: &mut Page<'_>) -> fmt::Result {
         let process = &self.snapshot.process;
@@ -475,8 +469,7 @@ impl MetricsCollector {
                 seconds,
             )?;
         }
-        // The systemd service cannot read `/proc/stat`. Then the time at which robotgate's own code began is used,
-        // which is almost the same.
+        // The systemd service cannot read `/proc/stat`.
         page.gauge_f64(
             "process_start_time_seconds",
             "When the process started, in seconds since 1970.",
@@ -510,7 +503,6 @@ impl MetricsCollector {
     }
 }
 
-/// Returns a series for each value of one label.
 fn labelled<L: Label>(
     name: &'static str,
     counts: impl Iterator<Item = (L, u64)>,
@@ -518,12 +510,10 @@ fn labelled<L: Label>(
     counts.map(move |(label, count)| ([(name, label.as_str())], count))
 }
 
-/// Returns one series without labels if there is a value, otherwise no series.
 fn optional(value: Option<u64>) -> impl Iterator<Item = ([(&'static str, &'static str); 0], u64)> {
     value.into_iter().map(|value| ([], value))
 }
 
-/// Converts a time to seconds since 1970.
 fn unix_time(time: SystemTime) -> f64 {
     seconds(micros_since_1970(time))
 }
