@@ -1,9 +1,5 @@
-//! The daemon, from start to stop. It applies a configuration and listens. It reloads when the configuration file
-//! changes or on SIGHUP, and reopens the audit log on SIGUSR1. It stops on SIGTERM or SIGINT, or when its terminal is
-//! closed, and lets running exchanges end first. If systemd started it, it reports all this to systemd, which also
-//! keeps the listening sockets across a restart.
-//!
-//! This module neither decides nor serves requests.
+//! The daemon: starts, reloads on SIGHUP or when the configuration file changes, reopens the audit log on SIGUSR1, and
+//! stops on SIGTERM or SIGINT when the running exchanges have ended. It neither decides nor serves requests.
 
 mod greeting;
 mod history;
@@ -43,23 +39,19 @@ use crate::{
 #[derive(Debug)]
 pub struct Service;
 
-/// The parts of a running daemon.
 struct Daemon {
     live: Arc<Live>,
     listeners: Arc<Listeners>,
-    /// The server of the admin API and of the page for operators.
     admin_server: Arc<AdminServer>,
-    /// The Unix socket next to the current cache file. `robotgate cache` connects to it.
+    /// The Unix socket next to the cache file, for `robotgate cache`.
     socket: Mutex<Option<Serving>>,
     reloads: Reloads,
     notifier: Notifier,
-    /// Number of worker threads. A reload cannot change it.
+    /// Number of worker threads, which a reload cannot change.
     threads: usize,
-    /// Passes connections of the admin listener to the [`AdminServer`].
     operators: ServeOperator,
 }
 
-/// The result of the last reload, for operators who ask later.
 type Reloads = Arc<ArcSwapOption<LastReload>>;
 
 /// Why the daemon cannot start.
@@ -82,15 +74,14 @@ pub enum ServiceError {
 // === impl Service ===
 
 impl Service {
-    /// Runs with the configuration from `sources` until a signal ends it. An audit log on standard output is written in
-    /// `log_format`.
+    /// Runs with the configuration from `sources` until a signal ends it. `log_format` is for an audit log on standard
+    /// output.
     ///
     /// # Errors
-    /// Fails if the configuration is invalid, or if a file or another resource that it names is not available. In these
-    /// cases, nothing was served. Fails with [`ServiceError::Listening`] if a listener fails later.
+    /// Fails if the configuration is invalid or names something that is not available, and later with
+    /// [`ServiceError::Listening`] if a listener fails.
     pub fn run(sources: &Sources, log_format: LogFormat) -> Result<(), ServiceError> {
-        // Take the sockets from systemd first, because this changes the environment, which is only allowed in a
-        // single-threaded process.
+        // Take the sockets first: this changes the environment, which is only allowed in a single-threaded process.
         let inherited = Inherited::from_env();
         let notifier = Notifier::from_env();
         let ended = Self::start(sources, log_format, inherited, &notifier);
@@ -107,7 +98,7 @@ impl Service {
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
         raise_file_limit();
-        // The watcher starts before the file is read, so that no change is missed.
+        // Watch before reading, so that no change is missed.
         let source = WatchedConfig::begin(sources);
         let config = expect::load(sources)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -117,7 +108,7 @@ impl Service {
             .build()
             .map_err(ServiceError::Runtime)?;
         let ended = runtime.block_on(Self::serve(config, source, log_format, inherited, notifier));
-        // Do not wait for the tasks that still run: `serve` has already given them time to end.
+        // `serve` has already given the remaining tasks time to end.
         runtime.shutdown_background();
         ended
     }
@@ -129,7 +120,7 @@ impl Service {
         mut inherited: Inherited,
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
-        // Begin to receive signals before anything that takes long, so that no signal is missed.
+        // Begin to receive signals first, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
         let rotate = signal(SignalKind::user_defined1()).map_err(ServiceError::Signals)?;
@@ -172,7 +163,6 @@ impl Service {
             operators,
             ..
         } = &*daemon;
-        // Open the Unix socket for `robotgate cache` before the daemon reports that it is ready.
         daemon.answer_on_socket().await;
         announce(live, source.as_ref().map(WatchedConfig::file));
         let generation = live.generation();
@@ -199,7 +189,7 @@ impl Service {
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping, report.clone()));
         let signal = tokio::select! {
             signal = stop.requested() => signal,
-            // This branch is taken only if the task of a listener has failed.
+            // This happens only if the task of a listener has failed.
             () = listeners.failed() => {
                 daemon.close_socket().await;
                 close_files(live, INTERNAL_ERROR, None).await;
@@ -215,18 +205,15 @@ impl Service {
         ));
         tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
         live.note_stop();
-        // `send` fails only if no task waits for this message any longer.
         let _ = shutdown.send(true);
         let ending = async {
-            // Let a running reload complete, unless it takes too long.
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
                 tracing::warn!("ended the exchanges that were still open");
             }
             waiting.abort();
             daemon.close_socket().await;
-            // Write the history before closing the cache file: while that file is open, no other robotgate writes the
-            // history next to it.
+            // Write the history while the cache file is open: no other robotgate writes the history in that time.
             keeping.finish().await;
             close_files(live, signal, Some(aborted)).await;
         };
@@ -247,10 +234,9 @@ impl Service {
 // === impl Daemon ===
 
 impl Daemon {
-    /// Opens the Unix socket next to the current cache file, to which `robotgate cache` connects.
     async fn answer_on_socket(&self) {
         let mut socket = self.socket.lock().await;
-        // Close the old socket first, because the new one may have the same path.
+        // The new socket may have the same path.
         if let Some(before) = socket.take() {
             before.stop().await;
         }
@@ -258,8 +244,8 @@ impl Daemon {
         *socket = (store.disk()).and_then(|disk| Serving::start(disk.path(), self.admin_server.clone()));
     }
 
-    /// Asks systemd to keep the listening sockets that are open now across a restart. `before` are the addresses of the
-    /// sockets that systemd already keeps. Asks systemd to close those that robotgate has closed.
+    /// Asks systemd to keep the open listening sockets across a restart, and to close those in `before` that robotgate
+    /// has closed.
     fn have_sockets_kept(&self, before: &[SocketAddr]) {
         let open = self.listeners.open();
         for address in before
@@ -273,7 +259,7 @@ impl Daemon {
         }
     }
 
-    /// Closes the Unix socket next to the cache file. Call this before closing the cache file.
+    /// Must be called before the cache file is closed.
     async fn close_socket(&self) {
         if let Some(socket) = self.socket.lock().await.take() {
             socket.stop().await;
@@ -281,8 +267,7 @@ impl Daemon {
     }
 }
 
-/// Logs once a second that the cache file is still being opened. This takes long if another process has the file open,
-/// or if the file is checked after a crash.
+/// Logs once a second that the cache file is still being opened.
 async fn log_slow_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
@@ -293,14 +278,11 @@ async fn log_slow_opening() {
     }
 }
 
-/// Reopens the audit log on each signal, after log rotation has renamed the log's file. Does not read the
-/// configuration, so log rotation works even if the configuration file has a mistake.
+/// Reopens the audit log on each signal, after log rotation. Works even if the configuration file has a mistake.
 async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     while requests.recv().await.is_some() {
-        // Reopen only the log of the configuration in force. Logs of earlier configurations get only the remaining
-        // lines of requests that began before a reload, and these belong in the old files.
+        // Logs of earlier configurations get only the last lines of old requests, which belong in the old files.
         let generation = live.generation();
-        // Reopening accesses the disk. So do not do it on a thread that serves requests.
         let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
         match reopening.await {
             Ok(Ok(true)) => tracing::info!("audit log reopened"),
@@ -314,8 +296,7 @@ async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     }
 }
 
-/// Raises the limit of open files to the highest allowed value. Each exchange takes two sockets, and the usual limit is
-/// 1,024 files.
+/// Each exchange takes two sockets, and the usual limit is 1,024 open files.
 fn raise_file_limit() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;
@@ -354,9 +335,8 @@ fn announce(live: &Live, file: Option<&Path>) {
     }
 }
 
-/// What the audit log shows as the cause of a stop that no signal caused.
+/// The cause of a stop without a signal, in the audit log.
 const INTERNAL_ERROR: &str = "internal error";
-/// Interval between log lines about a slow start.
 const OPENING_PERIOD: Duration = Duration::from_secs(1);
-/// When robotgate stops, how long it waits for a running reload to complete.
+/// How long a stop waits for a running reload.
 const RELOAD_TO_END: Duration = Duration::from_secs(5);

@@ -1,5 +1,4 @@
-//! The greeting for a person who starts robotgate at a terminal: where bots connect, where the page for operators is,
-//! and how to try robotgate. robotgate prints the greeting after the log lines of the start, and only at a terminal.
+//! The greeting for a person who starts robotgate at a terminal.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +16,6 @@ use crate::{
     text::plain,
 };
 
-/// Prints the greeting if stderr is a terminal. `addresses` are those of the open listeners.
 pub(super) fn show(config: &Config, file: Option<&Path>, addresses: &[(SocketAddr, Speaks)], log_format: LogFormat) {
     if !stderr().is_terminal() {
         return;
@@ -49,7 +47,6 @@ fn text(
 
     let title = format_args!("robotgate {} is ready", crate::VERSION);
     let mut out = format!("\n{}; Ctrl-C stops it.\n", paint.in_colour(Colour::Good, title));
-    // Writing to a string cannot fail.
     let mut say = |what: &str, value: &str| {
         let _ = writeln!(out, "  {what:20}{}", paint.in_colour(Colour::Strong, value));
     };
@@ -74,7 +71,6 @@ fn text(
     out
 }
 
-/// Says how the audit log continues below the greeting.
 const TEXT_FOLLOWS: &str =
     "Each decision follows as a line. --log-format=json shows the whole records; audit.path writes them to a file.\n";
 const JSON_FOLLOWS: &str =

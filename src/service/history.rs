@@ -1,8 +1,6 @@
-//! About once a second, adds to the history how many requests were allowed and refused since the last time. Saves the
-//! history in a file next to the cache file, so that it continues after a restart.
+//! Adds to the history about once a second, and saves it in a file next to the cache file.
 //!
-//! The history is only for charts, so the proxy works without its file. If the file is missing or damaged, the history
-//! begins empty. If the file cannot be written, the latest part of the history is lost at the next restart.
+//! The proxy works without this file: if it is damaged, the history begins empty.
 
 use std::{
     ffi::OsString,
@@ -22,7 +20,6 @@ use crate::{
     proxy::{Live, Sampler},
 };
 
-/// The task that adds to the history and writes it to its file.
 pub(super) struct Keeping {
     task: JoinHandle<()>,
     stop: CancellationToken,
@@ -31,13 +28,12 @@ pub(super) struct Keeping {
 struct Keeper {
     live: Arc<Live>,
     sampler: Sampler,
-    /// The hash of the history that was last saved.
+    /// The hash of the saved history.
     saved: Option<u64>,
-    /// Whether the last attempt to save the history failed. As long as this is set, failures are not logged again.
+    /// Whether the last attempt to save failed. Further failures are not logged.
     fails: bool,
 }
 
-/// Loads the history from the file next to the cache file, if this file exists.
 pub(super) async fn restore(live: &Arc<Live>) {
     let Some(path) = path(live) else { return };
     let history = live.history().clone();
@@ -53,12 +49,10 @@ pub(super) async fn restore(live: &Arc<Live>) {
             tracing::warn!(path = %path.display(), error, "the history on the page for operators begins empty: its file cannot be used");
         }
     });
-    // `await` returns an error only if `restore` panicked. The history is then empty.
+    // An error means that the task panicked. The history is then empty.
     let _ = restoring.await;
 }
 
-/// Starts the task that adds to the history of `live` every second, and writes the history to its file from time to
-/// time.
 pub(super) fn keep(live: Arc<Live>) -> Keeping {
     let stop = CancellationToken::new();
     let keeper = Keeper {
@@ -76,8 +70,7 @@ pub(super) fn keep(live: Arc<Live>) -> Keeping {
 // === impl Keeping ===
 
 impl Keeping {
-    /// Adds to the history and saves it for the last time, and ends the task. Waits only for a limited time, because a
-    /// disk can hang.
+    /// Saves the history for the last time. Waits at most [`MAX_WAIT`], because a disk can hang.
     pub(super) async fn finish(self) {
         self.stop.cancel();
         let _ = tokio::time::timeout(MAX_WAIT, self.task).await;
@@ -96,8 +89,7 @@ impl Keeper {
                 _ = ticks.tick() => false,
             };
             let now = SystemTime::now();
-            // Sampling parses lines of the log, and saving writes a file. So do not do it on a thread that serves
-            // requests.
+            // Sampling parses lines of the log, and saving writes a file.
             let working = tokio::task::spawn_blocking(move || {
                 self.sampler.sample(now, is_last || tick.is_multiple_of(SITES_EVERY));
                 if is_last || tick.is_multiple_of(SAVE_EVERY) {
@@ -139,7 +131,7 @@ impl Keeper {
     }
 }
 
-/// Returns the path of the history, or `None` if robotgate keeps no copies on disk.
+/// Returns `None` if robotgate keeps no copies on disk.
 fn path(live: &Live) -> Option<PathBuf> {
     let store = live.store();
     let mut path = OsString::from(store.disk()?.path());
@@ -152,17 +144,13 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = files::create_unfinished(&unfinished)?;
     let written = file.write_all(text).and_then(|()| fs::rename(&unfinished, path));
     written.inspect_err(|_| {
-        // Do not leave half a file on a disk that may be full.
         let _ = fs::remove_file(&unfinished);
     })
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often the counts of each site are added to the history (`SITES_EVERY`), and how often the history file is
-/// written (`SAVE_EVERY`), in units of `PERIOD`.
+/// In units of `PERIOD`.
 const SITES_EVERY: u64 = 5;
 const SAVE_EVERY: u64 = 60;
-/// Maximum size of the history file, in bytes. A larger file is not read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// When robotgate stops, how long it waits until the history file has been written a last time.
 const MAX_WAIT: Duration = Duration::from_secs(5);

@@ -1,5 +1,4 @@
-//! The operational log on stderr: text at a terminal, otherwise one JSON object per line. It records what the daemon
-//! itself does. The audit log records what bots do.
+//! The operational log on stderr, about the daemon itself: text at a terminal, otherwise one JSON object per line.
 
 use std::{
     fmt::{self, Debug, Write as _},
@@ -25,28 +24,25 @@ use crate::{
     text::{Second, plain_lines, plain_message},
 };
 
-/// The log format for a terminal: time, level, message and fields. A value with several lines, such as the mistakes of
-/// a configuration, follows below on indented lines. Characters that could move the cursor are escaped.
+/// The log format for a terminal. Characters that could move the cursor are escaped.
 struct ForPerson {
     paint: Paint,
 }
 
-/// The message and the fields of an event, as text.
 #[derive(Debug, Default)]
 struct EventText {
     message: String,
     fields: Vec<(&'static str, String)>,
 }
 
-/// Starts the operational log. The environment variable `ROBOTGATE_LOG` says which lines it shows, as `RUST_LOG` does
-/// for other programs.
+/// Starts the operational log. The environment variable `ROBOTGATE_LOG` filters it, as `RUST_LOG` does for other
+/// programs.
 pub fn init() {
     let filter = EnvFilter::try_from_env("ROBOTGATE_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)
-        // Do not report a failed write to stderr on stderr: that would panic. Writes fail, for example, after the
-        // terminal was closed.
+        // Reporting a failed write to stderr on stderr would panic.
         .log_internal_errors(false);
     if stderr().is_terminal() {
         let lines = ForPerson::new(Paint::for_output(&stderr()));
@@ -58,8 +54,7 @@ pub fn init() {
     }
 }
 
-/// Returns whether the line may be logged. Trace lines of pingora may not, because they contain whole requests,
-/// including credentials.
+/// Leaves out trace lines of pingora, which contain whole requests with their credentials.
 fn keeps_secrets(line: &Metadata<'_>) -> bool {
     *line.level() != Level::TRACE || !line.target().starts_with("pingora")
 }
@@ -120,7 +115,7 @@ impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             MESSAGE => value.clone_into(&mut self.message),
-            // Leave out the fields `log.…`, in which other libraries say where in their code they logged.
+            // Other libraries say in the fields `log.…` where in their code they logged.
             name if name.starts_with("log.") => {}
             name => self.fields.push((name, value.to_owned())),
         }
@@ -128,19 +123,16 @@ impl Visit for EventText {
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let mut text = String::new();
-        // Writing to a string cannot fail.
         let _ = write!(text, "{value:?}");
         self.record_str(field, &text);
     }
 }
 
-/// The filter that is used unless `ROBOTGATE_LOG` sets another. It hides the log lines of libraries, which log every
-/// client that disconnects, unusual TLS and odd DNS answers. robotgate itself logs what operators need.
+/// Hides the lines of libraries, which log every client that disconnects.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off,suppaftp=off";
-/// The field that contains the message of an event.
 const MESSAGE: &str = "message";
-/// What a line begins with if it continues the line above it.
+/// The indentation of continued lines.
 const INDENT: &str = "    ";
 
 #[cfg(test)]
@@ -149,7 +141,6 @@ mod tests {
 
     use super::*;
 
-    /// Formats a line with these fields at a fixed time.
     fn line(level: Level, message: &str, fields: &[(&'static str, &str)]) -> String {
         let event_text = EventText {
             message: message.to_owned(),

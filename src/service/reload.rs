@@ -1,5 +1,4 @@
-//! Reloads the configuration when its file changes or on SIGHUP. It reads, checks and builds a new configuration, and
-//! only then makes it the current one. A configuration that cannot be used changes nothing.
+//! Reloads the configuration when its file changes or on SIGHUP. A configuration that cannot be used changes nothing.
 
 mod changes;
 
@@ -23,16 +22,15 @@ use crate::{
     text::Timestamp,
 };
 
-/// The configuration file, and a watcher of this file and of the files with secrets that it names.
+/// The configuration file, and a watcher of it and of the files with secrets that it names.
 pub(super) struct WatchedConfig {
     file: PathBuf,
-    /// The file, and the settings from environment variables and `--set`.
     sources: Sources,
     watcher: Option<Watcher>,
 }
 
-/// Reloads the configuration whenever a watched file changes and on SIGHUP, until `stopping` becomes true. If there is
-/// no configuration file, only logs a warning on SIGHUP.
+/// Reloads when a watched file changes and on SIGHUP, until `stopping` becomes true. Without a configuration file, only
+/// logs a warning on SIGHUP.
 pub(super) async fn run(
     daemon: Arc<Daemon>,
     mut reloads: Option<WatchedConfig>,
@@ -51,7 +49,7 @@ pub(super) async fn run(
         };
         match &mut reloads {
             Some(reloads) => {
-                // Watch the files before reading them, so that no change is missed.
+                // Watch before reading, so that no change is missed.
                 reloads.follow().await;
                 report.reloading();
                 reload(&daemon, &reloads.sources, cause).await;
@@ -65,7 +63,6 @@ pub(super) async fn run(
     }
 }
 
-/// Logs warnings about a configuration that was loaded.
 pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
     for warning in config.warnings(file, SystemTime::now()) {
         tracing::warn!("{warning}");
@@ -101,7 +98,6 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
 }
 
 async fn reload(daemon: &Arc<Daemon>, sources: &Sources, cause: &'static str) {
-    // This reads files and parses keys, so it must not block a thread that serves requests.
     let attempt = tokio::task::spawn_blocking({
         let (daemon, sources) = (daemon.clone(), sources.clone());
         move || attempt(&daemon, &sources, cause)
@@ -136,8 +132,7 @@ async fn reload(daemon: &Arc<Daemon>, sources: &Sources, cause: &'static str) {
     })));
 }
 
-/// Waits until a reload ends, and logs if that takes long. The operator should know, because no other reload can begin
-/// in the meantime.
+/// Logs if the reload takes long, because no other reload can begin in the meantime.
 async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     tokio::pin!(attempt);
     match tokio::time::timeout(LONG, &mut attempt).await {
@@ -152,23 +147,22 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Loads the configuration and puts it in force, or returns why that is impossible. Blocks, and needs a Tokio runtime.
+/// Blocks, and needs a Tokio runtime.
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
-    // Check for errors before building anything. Building creates missing files, and would leave them behind if a later
-    // step failed.
+    // Building creates missing files, so check everything before that.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
-    // After a SIGHUP, read all files again that the configuration names: one may have been replaced.
+    // After a SIGHUP, read all files again: one may have been replaced.
     let generation = before.followed_by(config, cause == HANGUP)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     let open = planned
         .open(generation.listening())
         .inspect_err(|_| generation.listening().set(listened.clone()))?;
     let changes = changes::between(&before, &generation, daemon.threads);
-    // From here on, nothing can fail, so a reload never stops half-way.
+    // From here on, nothing can fail.
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&open));
     generation.log_applied(&before, cause);
@@ -180,7 +174,7 @@ fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Re
     daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_on_socket());
-        // Close the old cache file. Limit the wait for this, because a disk can block forever.
+        // Limit the wait, because a disk can block forever.
         let store = before.store().clone();
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
@@ -190,7 +184,6 @@ fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Re
     Ok(changes)
 }
 
-/// Why a reload was rejected.
 #[derive(Debug, thiserror::Error)]
 enum ReloadError {
     #[error(transparent)]
@@ -204,8 +197,7 @@ enum ReloadError {
 // === impl Source ===
 
 impl WatchedConfig {
-    /// Starts to watch the configuration file and the files with secrets that it names. Returns `None` if there is no
-    /// configuration file. Blocks while it reads these files, so call it before anything is served.
+    /// Starts to watch the configuration file, if there is one, and the files with secrets that it names. Blocks.
     pub(super) fn begin(sources: &Sources) -> Option<Self> {
         let file = sources.file()?;
         let mut watcher = Watcher::new(file)
@@ -227,12 +219,11 @@ impl WatchedConfig {
         &self.file
     }
 
-    /// Watches the files with secrets that the configuration file now names. If the configuration file cannot be
-    /// parsed, the watched files stay the same.
+    /// Watches the files with secrets that the configuration file now names. If that file has mistakes, the watched
+    /// files stay the same.
     async fn follow(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
         let sources = self.sources.clone();
-        // This reads files and folders, so it must not block a thread that serves requests.
         let followed = tokio::task::spawn_blocking(move || {
             if let Some(secrets) = secrets_of(&sources) {
                 follow(&mut watcher, &secrets);
@@ -247,8 +238,7 @@ impl WatchedConfig {
     }
 }
 
-/// Returns the paths of the files with secrets that the configuration names, without reading these files. Returns
-/// `None` if the configuration is invalid.
+/// Does not read the files with secrets. Returns `None` if the configuration is invalid.
 fn secrets_of(sources: &Sources) -> Option<Vec<PathBuf>> {
     let config = Config::load_without_credentials(sources).ok()?;
     Some(config.secret_files().into_iter().map(Path::to_owned).collect())
@@ -260,7 +250,7 @@ fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
     }
 }
 
-/// Waits until a watched file has changed. Never returns if no file is watched.
+/// Never returns if no file is watched.
 async fn changed(source: Option<&mut WatchedConfig>) {
     match source.and_then(|source| source.watcher.as_mut()) {
         Some(watcher) => watcher.changed().await,
@@ -268,8 +258,7 @@ async fn changed(source: Option<&mut WatchedConfig>) {
     }
 }
 
-/// The causes of a reload, as the log shows them.
 const FILE_CHANGED: &str = "the file changed";
 const HANGUP: &str = "SIGHUP";
-/// A reload that takes longer than this is logged as slow.
+/// A reload that takes longer is logged as slow.
 const LONG: Duration = Duration::from_secs(10);

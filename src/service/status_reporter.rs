@@ -1,6 +1,5 @@
-//! Reports what the daemon does. systemd gets the status line for `systemctl status`, each reload with its result, and
-//! the beginning of a stop, which waits for open exchanges. If this wait takes long, the log says so. This module
-//! itself neither reloads nor waits for exchanges.
+//! Reports to systemd what the daemon does: the status line for `systemctl status`, reloads and the stop. Also logs a
+//! stop that takes long.
 
 use std::{
     fmt,
@@ -23,17 +22,15 @@ pub struct StatusReporter {
     reloads: Reloads,
 }
 
-/// The state of the daemon, for the line that `systemctl status` shows.
 enum Status {
     Serving {
         generation: u64,
         connections: usize,
-        /// When and why the last reload was rejected. `None` if it was accepted.
+        /// When and why the last reload was rejected, if it was.
         rejected: Option<(SystemTime, String)>,
     },
     Draining {
         connections: usize,
-        /// Time until the remaining connections are cut off.
         left: Duration,
     },
 }
@@ -72,8 +69,8 @@ impl StatusReporter {
         }
     }
 
-    /// While the daemon waits for open exchanges to end, tells systemd how many connections are still open and how long
-    /// the daemon still waits. The daemon waits for `bound` at most. This method runs until its future is dropped.
+    /// Tells systemd how many connections are still open, and how much is left of `bound`. Runs until the future is
+    /// dropped.
     pub async fn drain(self: Arc<Self>, bound: Duration) {
         self.notifier.stopping();
         let end = Instant::now() + bound;
@@ -127,11 +124,9 @@ impl fmt::Display for Status {
     }
 }
 
-/// Logs from time to time that the daemon waits for open exchanges to end. The daemon waits for `bound` at most. This
-/// function runs until its future is dropped.
+/// Logs from time to time that the daemon waits for open exchanges, for at most `bound`. Runs until it is dropped.
 pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
     let end = Instant::now() + bound;
-    // Usually, all exchanges end immediately, and there is nothing to log.
     let mut pause = FIRST;
     loop {
         tokio::time::sleep(pause).await;
@@ -147,8 +142,7 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
 
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
-/// While the daemon waits for open exchanges to end, it logs how many connections are left: for the first time after
-/// `FIRST`, then every `LOG_PERIOD`. Usually, all exchanges end before `FIRST`, and it logs nothing.
+/// Usually, all exchanges end before `FIRST`, and nothing is logged.
 const FIRST: Duration = Duration::from_millis(300);
 const LOG_PERIOD: Duration = Duration::from_secs(5);
 

@@ -9,12 +9,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{audit::MAX_WAIT, proxy::Live, store::Disk};
 
-/// The signals that end the daemon.
 pub(super) struct Stop {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// Whether the daemon was started at a terminal, which may be closed later.
     at_terminal: bool,
 }
 
@@ -35,8 +33,7 @@ impl Stop {
             tokio::select! {
                 _ = self.terminate.recv() => return "SIGTERM",
                 _ = self.interrupt.recv() => return "SIGINT",
-                // SIGHUP has two causes: if stderr is no longer a terminal, the terminal was closed. Otherwise,
-                // somebody requests a reload.
+                // SIGHUP requests a reload, unless the terminal was closed.
                 Some(()) = self.hangup.recv() => if self.at_terminal && !io::stderr().is_terminal() {
                     return "SIGHUP";
                 }
@@ -45,14 +42,13 @@ impl Stop {
     }
 }
 
-/// Ends the running fetches, logs the stop, and waits until everything is written: the logs, the robots.txt copies and
-/// the evidence. Waits only for a limited time, because an output can block forever.
+/// Ends the running fetches, logs the stop, and waits a limited time until logs, robots.txt copies and evidence are
+/// written.
 ///
-/// `aborted` is how many exchanges had been aborted before the stop. It is `None` if the stop does not wait for open
-/// exchanges.
+/// `aborted` is the number of exchanges aborted before the stop; `None` if the stop does not wait for exchanges.
 pub(super) async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
-    // End the fetches before closing the logs, because the logs need the records of these fetches.
+    // End the fetches first, because the logs need their records.
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
     let _ = tokio::time::timeout(MAX_WAIT, live.generation().finish_changes()).await;
     let cut_off = aborted.map(|before| live.metrics().aborted() - before);
@@ -67,7 +63,7 @@ pub(super) async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u
         tokio::time::timeout(MAX_WAIT, closing_logs),
         tokio::time::timeout(MAX_WAIT, closing_copies),
     );
-    // The logs are complete now, so seal them. Lines that are not sealed in time are sealed after the next start.
+    // Seal the logs now that they are complete. Lines that are not sealed in time are sealed after the next start.
     let closing_seal = tokio::task::spawn_blocking(move || sealer.map(|sealer| sealer.close()));
     let _ = tokio::time::timeout(MAX_WAIT, closing_seal).await;
     if logs.is_err() {

@@ -1,12 +1,5 @@
-//! Exchanges messages and sockets with systemd.
-//!
-//! The daemon tells systemd that it is ready, reloads or stops, a status line for people, that it is alive (the
-//! watchdog), and which sockets to keep for the next start. The protocol is that of `sd_notify(3)`. If `NOTIFY_SOCKET`
-//! is not set, systemd does not listen, and no message is sent. If a message cannot be sent, the daemon continues, and
-//! logs only the first such failure.
-//!
-//! systemd passes listening sockets to the daemon: those that it kept across a restart, and those of a `.socket` unit
-//! (`sd_listen_fds(3)`). The daemon recognises them by their address.
+//! Exchanges messages and sockets with systemd (`sd_notify(3)`, `sd_listen_fds(3)`). A message that cannot be sent does
+//! not stop the daemon.
 
 use std::{
     io,
@@ -25,11 +18,11 @@ use sd_notify::NotifyState;
 
 use crate::text::plain;
 
-/// Sends messages to systemd. Clones share the last status line that was sent.
+/// Sends messages to systemd.
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
-/// The last status line, so that an unchanged one is not sent again.
+/// What was sent last, so that an unchanged status line is not sent again.
 #[derive(Debug, Default)]
 struct LastSent {
     status: Mutex<String>,
@@ -43,25 +36,21 @@ pub struct Inherited(Vec<Socket>);
 #[derive(Debug)]
 struct Socket {
     address: SocketAddr,
-    /// `None` after [`Inherited::take`] took the socket.
     listener: Option<TcpListener>,
-    /// Whether systemd keeps the socket open because robotgate asked for that before the restart. If robotgate closes
-    /// such a socket, it must also ask systemd to close it.
+    /// Whether systemd keeps the socket for robotgate. Such a socket must also be released when robotgate closes it.
     kept: bool,
 }
 
 // === impl Notifier ===
 
 impl Notifier {
-    /// Creates a notifier for the systemd that started this process. If systemd expects no notifications, the notifier
-    /// does nothing.
+    /// Creates a notifier that does nothing unless systemd expects notifications (`NOTIFY_SOCKET`).
     pub fn from_env() -> Self {
         let wanted = std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty());
         Self(wanted.then(Arc::default))
     }
 
-    /// Reports that the daemon serves clients with the current configuration. After [`Notifier::reloading`], this
-    /// reports the end of the reload.
+    /// Reports that the daemon serves clients, or that a reload has ended.
     pub fn ready(&self) {
         self.notify(&[NotifyState::Ready]);
     }
@@ -70,7 +59,7 @@ impl Notifier {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // Without the time, report nothing: a newer systemd ends a service that reports a reload without its time.
+            // A newer systemd ends a service that reports a reload without its time.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }
@@ -80,10 +69,9 @@ impl Notifier {
         self.notify(&[NotifyState::Stopping]);
     }
 
-    /// Sets the line that `systemctl status` shows. Unchanged text is not sent again, so this can be called often.
+    /// Sets the line that `systemctl status` shows. Unchanged text is not sent again.
     pub fn status(&self, text: &str) {
         let Some(sent) = &self.0 else { return };
-        // Show only the first line. If the text is an error of several lines, the first one says what is wrong.
         let text = plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
         let mut last = sent.status.lock();
         if *last != text {
@@ -94,13 +82,11 @@ impl Notifier {
         }
     }
 
-    /// Asks systemd to keep a listening socket open across a restart. Clients that connect during the restart then wait
-    /// instead of being refused. The next start finds the socket in [`Inherited`]. It is harmless to ask twice for the
-    /// same socket.
+    /// Asks systemd to keep a listening socket across a restart, so that clients wait instead of being refused. The
+    /// next start finds it in [`Inherited`].
     pub fn keep(&self, address: SocketAddr, socket: BorrowedFd<'_>) {
         let name = name_of(address);
-        // systemd need not watch the socket for errors (`FDPOLL=0`). If the socket breaks, the daemon notices it when
-        // it accepts the next connection.
+        // systemd need not watch the socket for errors: the daemon notices them itself.
         let state = [
             NotifyState::FdStore,
             NotifyState::FdName(&name),
@@ -109,21 +95,17 @@ impl Notifier {
         self.notify_with(|| sd_notify::notify_with_fds(&state, &[socket]));
     }
 
-    /// Asks systemd to close a socket that it keeps. If it stayed open, clients could connect to it, but would get no
-    /// response.
+    /// Asks systemd to close a socket that it keeps.
     pub fn release(&self, address: SocketAddr) {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
-    /// Tells the watchdog of systemd, for as long as the daemon lives, that the daemon is alive. systemd kills the
-    /// daemon if it hears nothing for `WatchdogSec`, so this sends a message twice within that time. It sends one only
-    /// after a newly spawned task has run: if all worker threads are blocked, it sends nothing. Returns immediately if
-    /// the watchdog is off.
+    /// Tells the watchdog of systemd that the daemon is alive, after a newly spawned task has run: if all worker
+    /// threads are blocked, it sends nothing. Returns immediately if the watchdog is off.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;
         };
-        // If one message is late, still wait for the whole interval before the next one.
         let mut beat = tokio::time::interval((within / 2).max(MIN_BEAT));
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -178,8 +160,7 @@ impl Inherited {
         self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }
 
-    /// Closes the passed sockets that are not in `in_use`, and logs each. If they stayed open, clients would wait there
-    /// for a response.
+    /// Closes and logs the passed sockets that are not in `in_use`. Otherwise, clients would wait there forever.
     pub fn log_unused(self, in_use: &[SocketAddr], notifier: &Notifier) {
         for Socket { address, kept, .. } in self.0 {
             if in_use.contains(&address) {
@@ -221,13 +202,12 @@ impl Socket {
     }
 }
 
-/// Returns the name under which systemd keeps a socket. Such a name must not contain `:`.
+/// The names of sockets must not contain `:` (`sd_notify(3)`).
 fn name_of(address: SocketAddr) -> String {
     address.to_string().replace(':', "_")
 }
 
 /// Maximum length of a status line, in bytes.
 const MAX_STATUS: usize = 400;
-/// Minimum interval between two messages to the watchdog. If `WatchdogSec` is a microsecond by mistake, a worker thread
-/// would otherwise do nothing but send such messages.
+/// Prevents a busy loop if `WatchdogSec` is tiny by mistake.
 const MIN_BEAT: Duration = Duration::from_millis(10);

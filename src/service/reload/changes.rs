@@ -1,5 +1,4 @@
-//! Finds out which settings a reload has changed, and logs each of them. If a secret or another file has changed, the
-//! log says so, but does not show its content.
+//! Finds out which settings a reload has changed, and logs them without the content of secrets and other files.
 
 use crate::{
     config::{How, KeyChange},
@@ -7,7 +6,6 @@ use crate::{
     text::plain,
 };
 
-/// What a reload has changed.
 #[derive(Debug, Default)]
 pub(super) struct ReloadChanges {
     pub(super) changes: Vec<KeyChange>,
@@ -15,8 +13,7 @@ pub(super) struct ReloadChanges {
     pub(super) restart: Vec<&'static str>,
 }
 
-/// Finds what changed between two loaded configurations. `threads` is the number of threads with which the process
-/// started.
+/// `threads` is the number of threads with which the process started.
 pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -> ReloadChanges {
     let mut changes = before.config.settings.changes(&after.config.settings);
     let unseen = |key: String, how| KeyChange {
@@ -66,7 +63,6 @@ pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -
     ReloadChanges { changes, restart }
 }
 
-/// Logs each changed setting, and that the configuration was reloaded.
 pub(super) fn log(ReloadChanges { changes, restart }: &ReloadChanges, generation: &Generation, cause: &'static str) {
     for change in changes.iter().take(MAX_LOGGED) {
         match &change.how {
@@ -99,6 +95,6 @@ const SERVER: &str = "proxy.tls.certificate";
 const EXTRA_ROOTS: &str = "https.extra-roots";
 const TOKEN: &str = "admin.token-file";
 const THREADS: &str = "proxy.threads";
-/// Maximum number of changed settings that one reload logs, and maximum length of each value in bytes.
+/// Maximum number of settings that a reload logs, and maximum length of each value in bytes.
 const MAX_LOGGED: usize = 200;
 const MAX_VALUE: usize = 256;
