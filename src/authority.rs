@@ -1,14 +1,8 @@
-//! The local certificate authority. Bots trust its certificate, and it signs a leaf certificate for each host whose
-//! TLS is intercepted.
+//! The local certificate authority. Bots trust its certificate, and it signs a leaf certificate for each host whose TLS
+//! is intercepted.
 //!
-//! - [`Authority`] holds the certificate and its key. It loads the two from files or creates them, and signs leaf
-//!   certificates.
-//! - [`Leaves`] keeps a TLS server configuration with a leaf certificate for each host name.
-//!
-//! This module never overwrites or deletes an existing certificate or key. It never issues a leaf for a wildcard, or
-//! one that is valid longer than the authority. It never prints a private key. It never reads the clock: the time is a
-//! parameter, or comes from the clock that the caller gives to [`Leaves`]. It does not decide whether to intercept a
-//! host, and does not check the certificates of origins.
+//! This module never overwrites a certificate or key, never prints a key, and never issues a leaf that is valid longer
+//! than the authority. It never reads the clock, except through the clock that [`Leaves`] gets.
 
 use std::{
     fmt,
@@ -59,8 +53,7 @@ pub struct Authority {
 pub enum Provenance {
     /// Both files existed.
     Loaded,
-    /// The files were created now, so no client trusts the certificate yet. Or this process completed a creation that
-    /// was interrupted.
+    /// The files were created or completed now, so no client trusts the certificate yet.
     Created,
 }
 
@@ -69,14 +62,13 @@ pub enum Provenance {
 impl Authority {
     /// Loads the certificate and its key from two files, or creates them if *neither* file exists.
     ///
-    /// Creates missing directories with mode 0700, the key with 0600 and the certificate with 0644. If several
-    /// processes start at the same time, all get the same pair. If a process is killed while it creates the files, the
-    /// next start completes them. Blocks on the file system, so call it only at the start.
+    /// Creates the key with mode 0600. Several processes that start at the same time get the same pair, and the next
+    /// start completes an interrupted creation. Blocks on the file system.
     ///
     /// # Errors
     ///
-    /// Fails if only one of the files exists, the two do not belong together, the certificate may not sign others (see
-    /// [`AuthorityError`]), or a file cannot be read or written. Never overwrites an existing file.
+    /// Fails if only one of the files exists, if the two do not belong together or may not sign leaves, or if a file
+    /// cannot be read or written.
     pub fn load_or_create(
         certificate: &Path,
         key: &Path,
@@ -89,8 +81,8 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // One file is missing, and so is its directory. If its creation had been interrupted, the directory would
-            // exist and contain the file under a temporary name. So there is nothing to complete.
+            // An interrupted creation would have left the directory, with the missing file under a temporary name. So
+            // there is nothing to complete.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }
@@ -99,7 +91,7 @@ impl Authority {
         }
 
         let lock = pair.lock()?;
-        // Look again: while this process waited for the lock, another one can have created the files.
+        // Another process can have created the files in the meantime.
         let origin = match pair.presence()? {
             Presence::Both => Provenance::Loaded,
             Presence::Half { present, missing } => {
@@ -121,7 +113,7 @@ impl Authority {
         Ok((authority, origin))
     }
 
-    /// Checks whether the certificate and its key could be created at these paths. Creates nothing.
+    /// Checks whether the certificate and its key could be created at these paths.
     ///
     /// # Errors
     ///
@@ -134,12 +126,11 @@ impl Authority {
         Ok(())
     }
 
-    /// Loads the certificate and its key. Creates nothing.
+    /// Loads the certificate and its key.
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`Self::load_or_create`], and with [`AuthorityError::Missing`] if neither file
-    /// exists.
+    /// Fails like [`Self::load_or_create`], and with [`AuthorityError::Missing`] if neither file exists.
     pub fn load(certificate: &Path, key: &Path, now: SystemTime) -> Result<Self, AuthorityError> {
         let pair = Pair::new(certificate, key);
         match pair.settled_presence()? {
@@ -152,8 +143,7 @@ impl Authority {
         }
     }
 
-    /// Returns all certificates of the file as PEM (RFC 7468), in the file's order. Clients have to trust these. Other
-    /// contents of the file are left out.
+    /// Returns the certificates that clients have to trust, as PEM (RFC 7468).
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
@@ -163,8 +153,7 @@ impl Authority {
         self.chain.issuer()
     }
 
-    /// Returns the SHA-256 digest of [`Self::certificate_der`], as upper-case hexadecimal digits with colons between
-    /// the bytes. `openssl x509 -fingerprint -sha256` and browsers show it in the same way.
+    /// Returns the SHA-256 digest of [`Self::certificate_der`], in the form of `openssl x509 -fingerprint -sha256`.
     pub fn fingerprint(&self) -> String {
         Sha256::digest(self.certificate_der())
             .iter()
@@ -178,8 +167,8 @@ impl Authority {
         &self.chain.subject
     }
 
-    /// Returns the extensions that RFC 5280 §4.2.1 requires but the certificates of the file lack. Most clients do not
-    /// check them, but strict ones refuse the leaf certificates. Empty for a certificate that robotgate created.
+    /// Returns the extensions that RFC 5280 §4.2.1 requires but the certificates lack. Strict clients then refuse the
+    /// leaf certificates.
     pub fn lacks(&self) -> &[&'static str] {
         &self.chain.lacks
     }
@@ -189,20 +178,19 @@ impl Authority {
         self.chain.validity.not_before
     }
 
-    /// Returns the last moment at which all certificates of the file are valid. No leaf certificate is valid longer.
+    /// Returns the last moment at which all certificates of the file are valid.
     pub fn not_after(&self) -> SystemTime {
         self.chain.validity.not_after
     }
 
     /// Issues a leaf certificate for the host `name`, with a new key. It is valid from an hour before `now` until
-    /// [`LEAF_LIFE`] after it, but only while the authority is valid too.
+    /// [`LEAF_LIFE`] after it, but never longer than the authority.
     ///
-    /// This takes CPU time: about a tenth of a millisecond if the authority has a P-256 key, and several milliseconds
-    /// if it has a large RSA key. Do not call it on asynchronous threads.
+    /// Takes up to several milliseconds of CPU time, so do not call it on asynchronous threads.
     ///
     /// # Errors
     ///
-    /// Fails if a certificate cannot contain the name, or the authority is not valid at `now`.
+    /// Fails if a certificate cannot contain the name, or if the authority is not valid at `now`.
     pub fn mint(&self, name: &Host, now: SystemTime) -> Result<CertifiedKey, MintError> {
         self.mint_valid(name, self.leaf_validity(now)?)
     }
@@ -232,7 +220,7 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Logs what may soon go wrong with the certificate, such as its expiry, or what strict clients object to.
+    /// Logs what may soon go wrong with the certificate, or what strict clients object to.
     fn warn(&self, now: SystemTime) {
         let subject = self.subject();
         if !self.lacks().is_empty() {

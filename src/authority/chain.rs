@@ -1,5 +1,5 @@
-//! Parses the authority's certificate file and checks whether its certificates may sign leaf certificates. It never
-//! reads a key. It does not verify signatures, because clients do that.
+//! Parses the authority's certificate file, and checks whether its certificates may sign leaf certificates. It never
+//! reads a key, and does not verify signatures, because clients do that.
 
 use std::{path::Path, time::SystemTime};
 
@@ -9,28 +9,25 @@ use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, pre
 use super::error::AuthorityError;
 use crate::{pem, text::Second};
 
-/// The certificate that signs leaf certificates, and the certificates between it and the root that clients trust.
+/// The certificates of the authority's file.
 pub(super) struct Chain {
-    /// The certificates in the order of the file; never empty.
+    /// In the order of the file, the signer of the leaf certificates first. Never empty.
     pub(super) certificates: Vec<CertificateDer<'static>>,
-    /// The certificates to send after the leaf certificate in a handshake.
+    /// Sent after the leaf certificate in a handshake.
     pub(super) sent: Vec<CertificateDer<'static>>,
-    /// The subject of the certificate that signs leaf certificates, as text.
     pub(super) subject: String,
-    /// The subject of the certificate that signs leaf certificates, as a DER `Name`, byte for byte as in the
-    /// certificate.
+    /// The signer's subject as a DER `Name`, byte for byte as in its certificate.
     pub(super) subject_der: Vec<u8>,
-    /// The public key of the certificate that signs leaf certificates, as a DER `SubjectPublicKeyInfo`.
+    /// The signer's DER `SubjectPublicKeyInfo`.
     pub(super) public_key_der: Vec<u8>,
-    /// The subject key identifier (RFC 5280 §4.2.1.2) of the certificate that signs leaf certificates.
+    /// The signer's subject key identifier (RFC 5280 §4.2.1.2).
     pub(super) key_id: Option<Vec<u8>>,
-    /// What strict clients require but the certificates of the file lack, such as the extension `keyUsage`.
+    /// What strict clients require but the certificates lack, such as `keyUsage`.
     pub(super) lacks: Vec<&'static str>,
-    /// The time during which all certificates of the file are valid.
     pub(super) validity: Validity,
 }
 
-/// The time during which a certificate is valid. Both ends are included (RFC 5280 §4.1.2.5).
+/// When a certificate is valid. Both ends are included (RFC 5280 §4.1.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     pub(super) not_before: SystemTime,
@@ -40,7 +37,6 @@ pub(super) struct Validity {
 // === impl Chain ===
 
 impl Chain {
-    /// Parses and checks all certificates in a PEM file. `contents` is the file's text; errors name its `path`.
     pub(super) fn parse(path: &Path, contents: &[u8], now: SystemTime) -> Result<Self, AuthorityError> {
         let unreadable = |detail: String| AuthorityError::Certificate {
             path: path.to_owned(),
@@ -77,8 +73,7 @@ impl Chain {
             }
         }
 
-        // Root certificates are not sent: a client that trusts one has it already, and it does not convince any other
-        // client (RFC 8446 §4.4.2). Intermediate ones are sent, because the client needs them to find its root.
+        // A client already has its root certificates, so they are not sent (RFC 8446 §4.4.2).
         let sent = parsed
             .iter()
             .zip(&certificates)
@@ -110,7 +105,7 @@ impl Chain {
     }
 
     pub(super) fn issuer(&self) -> &CertificateDer<'static> {
-        // There is a first certificate, because `parse` refuses a file without certificates.
+        // `parse` refuses a file without certificates.
         &self.certificates[0]
     }
 }
@@ -130,8 +125,7 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
         Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
         Err(_) => return Err("its keyUsage cannot be read"),
     }
-    // RFC 5280 does not define `extendedKeyUsage` for authorities. But if an authority has this extension, clients
-    // accept its leaves for TLS servers only if the extension contains `serverAuth`.
+    // RFC 5280 does not define `extendedKeyUsage` for authorities, but clients require `serverAuth` if it is there.
     match certificate.extended_key_usage() {
         Ok(None) => Ok(()),
         Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),
@@ -140,7 +134,6 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
     }
 }
 
-/// Returns what RFC 5280 requires and the certificate lacks. Only strict clients check these requirements.
 fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static str> {
     let has = |found: fn(&ParsedExtension<'_>) -> bool| {
         certificate
@@ -149,16 +142,16 @@ fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static 
     };
     let constraints = certificate.basic_constraints().ok().flatten();
     [
-        // Required by RFC 5280 §4.2.1.9.
+        // RFC 5280 §4.2.1.9.
         (
             constraints.is_some_and(|constraints| constraints.critical),
             "the critical mark of basicConstraints",
         ),
-        // Required by RFC 5280 §4.2.1.3.
+        // RFC 5280 §4.2.1.3.
         (has(|it| matches!(it, ParsedExtension::KeyUsage(_))), "keyUsage"),
-        // Required by RFC 5280 §4.2.1.2.
+        // RFC 5280 §4.2.1.2.
         (key_id_of(certificate).is_some(), "subjectKeyIdentifier"),
-        // Required by RFC 5280 §4.2.1.1, but not of root certificates.
+        // RFC 5280 §4.2.1.1, which exempts root certificates.
         (
             is_root(certificate) || has(|it| matches!(it, ParsedExtension::AuthorityKeyIdentifier(_))),
             "authorityKeyIdentifier",

@@ -1,4 +1,4 @@
-//! Creates a new authority, which is a key and its certificate, as PEM texts. It writes no files.
+//! Creates a new authority, which is a key and its certificate, as PEM texts. Writes no files.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,8 +17,7 @@ use crate::text::{Second, calendar};
 
 /// Creates an ECDSA P-256 key and a self-signed certificate for it, valid for [`LIFE`].
 pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<NewPair, AuthorityError> {
-    // A machine can boot with its clock at 1970. A certificate with that date would be expired as soon as the clock is
-    // set.
+    // If the machine booted with its clock at 1970, the certificate would be expired as soon as the clock is set.
     if now < SystemTime::UNIX_EPOCH + EARLIEST {
         return Err(AuthorityError::Clock(Second(now)));
     }
@@ -45,8 +44,7 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     })
 }
 
-/// Creates a subject with a random part, so that no two authorities have the same subject. Clients look up an authority
-/// by its subject. If two authorities had the same one, some clients would try only the first.
+/// Creates a subject with a random part, because some clients try only the first authority with a given subject.
 fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityError> {
     let mut id = [0; 4];
     random
@@ -65,8 +63,7 @@ fn make(cause: impl ToString) -> AuthorityError {
     AuthorityError::Make(cause.to_string())
 }
 
-/// How long the authority's certificate is valid: ten years. This is long because, when the certificate expires, every
-/// client must be told to trust another one.
+/// Ten years: when the certificate expires, every client must be told to trust another one.
 const LIFE: Duration = Duration::from_secs(3652 * 24 * 60 * 60);
 
 /// A clock that shows an earlier time than 2025-01-01 is wrong.

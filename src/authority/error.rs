@@ -1,5 +1,4 @@
-//! Why an authority could not be loaded or created, and why it issues no leaf certificate. Each message says what to do.
-//! No message contains a part of a key.
+//! Why an authority cannot be used, and why it issues no leaf certificate. No message contains a part of a key.
 
 use std::{
     io,
@@ -15,7 +14,6 @@ use crate::{files::Exposure, text::Second};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AuthorityError {
-    /// Neither file exists, and the caller did not ask to create them.
     #[error(
         "there is no certificate authority yet: neither {} nor {} exists; start the proxy once to create them, or \
          put your own certificate and key there", certificate.display(), key.display()
@@ -100,7 +98,6 @@ pub enum AuthorityError {
         now: Second,
     },
 
-    /// The clock is wrong. A certificate with this date would be expired as soon as the clock is set.
     #[error("the clock says {0}, which cannot be right: set it, then start again")]
     Clock(Second),
 
@@ -147,7 +144,6 @@ pub enum MintError {
     )]
     Server(rustls::Error),
 
-    /// The process is shutting down, or the task that issues the leaf panicked.
     #[error("creating the certificate was interrupted, probably because the proxy is stopping; try again")]
     Interrupted,
 }

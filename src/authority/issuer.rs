@@ -1,5 +1,4 @@
-//! Signs leaf certificates with the authority's key, and writes into them which authority signed them. The key never
-//! leaves this module.
+//! Signs leaf certificates with the authority's key, which never leaves this module.
 
 use rcgen::{
     CertificateParams, DistinguishedName, KeyIdMethod, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
@@ -20,7 +19,6 @@ use super::{
     pair::Contents,
 };
 
-/// Signs leaf certificates with the key of one certificate.
 pub(super) struct Issuer {
     subject_der: Vec<u8>,
     outline: CertificateParams,
@@ -35,7 +33,6 @@ struct Unsigned(&'static SignatureAlgorithm);
 // === impl Issuer ===
 
 impl Issuer {
-    /// Creates the issuer from the first certificate of `chain` and its key.
     pub(super) fn new(chain: &Chain, key: &PrivateKeyDer<'_>, contents: &Contents<'_>) -> Result<Self, AuthorityError> {
         let unusable = |detail: String| AuthorityError::Key {
             path: contents.key_path.to_owned(),
@@ -62,7 +59,7 @@ impl Issuer {
             .ok_or_else(|| unusable("its signature scheme is not supported".into()))?;
 
         // Each leaf must contain its issuer's key identifier (RFC 5280 §4.2.1.1). If the authority's certificate has
-        // none, clients cannot compare the two, so any value would do. This one is computed as in RFC 7093 §2.
+        // none, any value would do, such as this one of RFC 7093 §2.
         let key_id = match &chain.key_id {
             Some(id) => id.clone(),
             None => Sha256::digest(&chain.public_key_der)[..KEY_ID_LENGTH].to_vec(),
@@ -85,9 +82,8 @@ impl Issuer {
 
     /// Builds and signs a leaf certificate for `key`.
     ///
-    /// The issuer field of the leaf must be the authority's subject byte for byte, because clients compare the two (RFC
-    /// 5280 §7.1). So the subject is copied. rcgen would encode it again, and loses a part of some names: of `DC=corp,
-    /// DC=example` it keeps one.
+    /// The issuer field must be the authority's subject byte for byte (RFC 5280 §7.1). rcgen would encode the subject
+    /// again, and keeps only one `DC` of `DC=corp, DC=example`.
     pub(super) fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Result<CertificateDer<'static>, MintError> {
         let issuer = rcgen::Issuer::from_params(&self.outline, Unsigned(self.algorithm));
         let unsigned = params.signed_by(key, &issuer)?;
@@ -100,8 +96,7 @@ impl Issuer {
         Ok(sequence(&[&to_be_signed, algorithm, &signature])?.into())
     }
 
-    /// Puts the authority's subject into the issuer field of a certificate. `fields` is the content of a
-    /// `TBSCertificate` (RFC 5280 §4.1); returns the whole `TBSCertificate`.
+    /// Puts the authority's subject into the content of a `TBSCertificate` (RFC 5280 §4.1).
     fn with_issuer(&self, fields: &[u8]) -> Result<Vec<u8>, MintError> {
         let (_version, rest) = split_element(fields)?;
         let (_serial, rest) = split_element(rest)?;
@@ -130,13 +125,11 @@ impl SigningKey for Unsigned {
     }
 }
 
-/// Splits DER bytes after the first element.
 fn split_element(der: &[u8]) -> Result<(&[u8], &[u8]), MintError> {
     let (rest, _) = Any::from_der(der).map_err(|_| MintError::Encoding)?;
     Ok(der.split_at(der.len() - rest.len()))
 }
 
-/// Returns the content of the first DER element.
 fn content(der: &[u8]) -> Result<&[u8], MintError> {
     let (_, element) = Any::from_der(der).map_err(|_| MintError::Encoding)?;
     Ok(element.data)
@@ -150,8 +143,7 @@ fn encoding<E>(_: E) -> MintError {
     MintError::Encoding
 }
 
-/// The signature algorithm for each kind of key. Keys of RSA and P-256 sign with SHA-256, and keys of P-384 with
-/// SHA-384, because most clients support these combinations.
+/// The combinations of key and hash that most clients support.
 const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ECDSA_NISTP256_SHA256, &PKCS_ECDSA_P256_SHA256),
     (SignatureScheme::ECDSA_NISTP384_SHA384, &PKCS_ECDSA_P384_SHA384),
@@ -159,5 +151,5 @@ const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ED25519, &PKCS_ED25519),
 ];
 
-/// A key identifier has the first 160 bits of the digest (RFC 7093 §2).
+/// The first 160 bits of the digest (RFC 7093 §2).
 const KEY_ID_LENGTH: usize = 20;

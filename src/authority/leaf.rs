@@ -1,8 +1,6 @@
-//! Leaf certificates: what they contain, and how long they are valid. This module never reads the clock and stores no
-//! leaf.
+//! Leaf certificates: what they contain, and how long they are valid. This module never reads the clock.
 //!
-//! The leaves meet everything in RFC 5280 that OpenSSL and Python check in their strict modes. Each leaf has one name
-//! and the purpose `serverAuth`, and is valid for less than the 200 days that the CA/Browser Forum allows.
+//! The leaves pass the strict modes of OpenSSL and Python.
 
 use std::{
     sync::Arc,
@@ -26,10 +24,8 @@ use crate::{
     text::{Second, calendar},
 };
 
-/// Issues a certificate for `name` with a new key.
-///
-/// Creating a key takes a few dozen microseconds. With a new key for each leaf, no two origins show the same key, and
-/// no key is used longer than its certificate.
+/// Issues a certificate for `name` with a new key, so that no two origins show the same key. Creating a key takes only
+/// a few dozen microseconds.
 pub(super) fn mint(
     issuer: &Issuer,
     random: &dyn SecureRandom,
@@ -43,7 +39,6 @@ pub(super) fn mint(
     Ok((certificate, any_ecdsa_type(&key).map_err(MintError::Server)?))
 }
 
-/// Checks whether a certificate can contain `name`.
 pub(super) fn check(name: &Host) -> Result<(), MintError> {
     name::check(name).map_err(|reason| MintError::Name {
         name: name.to_string(),
@@ -51,8 +46,7 @@ pub(super) fn check(name: &Host) -> Result<(), MintError> {
     })
 }
 
-/// Creates a random serial number (RFC 5280 §4.1.2.2). The first bit is 0, so that the number is positive. The second
-/// bit is 1, so that it has exactly 20 octets. The other 158 bits are random.
+/// Creates a random serial number (RFC 5280 §4.1.2.2). The first two bits make it positive and exactly 20 octets long.
 pub(super) fn serial(random: &dyn SecureRandom) -> Result<[u8; 20], MintError> {
     let mut serial = [0; 20];
     random.fill(&mut serial).map_err(|_| MintError::Random)?;
@@ -65,9 +59,8 @@ fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateP
     params.serial_number = Some(SerialNumber::from_slice(serial));
     params.not_before = date(validity.not_before)?;
     params.not_after = date(validity.not_after)?;
-    // Clients read the name only in the subjectAltName. The commonName is for people, and has 64 characters at most
-    // (RFC 5280 appendix A.1). If it is left out, the subject is empty, and the subjectAltName must be marked as
-    // critical (§4.2.1.6). rcgen does that.
+    // Clients read the name only in the subjectAltName. Without a commonName, the subject is empty, and rcgen marks the
+    // subjectAltName as critical (RFC 5280 §4.2.1.6).
     let (text, alternative) = match name {
         Host::Name(name) => (name.to_string(), SanType::DnsName((&**name).try_into()?)),
         Host::Ip(address) => (address.to_string(), SanType::IpAddress(*address)),
@@ -77,7 +70,7 @@ fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateP
         params.distinguished_name.push(DnType::CommonName, text);
     }
     params.subject_alt_names = vec![alternative];
-    // Not `NoCa`, because only with `ExplicitNoCa` does rcgen write the subject key identifier.
+    // With `NoCa`, rcgen writes no subject key identifier.
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -92,8 +85,6 @@ fn date(time: SystemTime) -> Result<OffsetDateTime, MintError> {
 // === impl Validity ===
 
 impl Validity {
-    /// Returns from when until when a leaf is valid that is issued at `now`. `authority` is the validity of the
-    /// authority's certificates.
     pub(super) fn of_leaf(authority: Self, now: SystemTime) -> Result<Self, MintError> {
         if now < authority.not_before {
             return Err(MintError::NotYetValid {
@@ -106,7 +97,7 @@ impl Validity {
                 not_after: Second(authority.not_after),
             });
         }
-        // If the time overflows, take the authority's own limit. The leaf may not be valid beyond that limit anyway.
+        // If the time overflows, the authority's own limit applies.
         let not_before = now.checked_sub(BACKDATE).unwrap_or(authority.not_before);
         let not_after = now.checked_add(LEAF_LIFE).unwrap_or(authority.not_after);
         Ok(Self {
@@ -115,8 +106,7 @@ impl Validity {
         })
     }
 
-    /// Returns when to replace a leaf that was issued at `now`: when half of its remaining life has passed. So no
-    /// client gets a leaf that is about to expire.
+    /// Returns when to replace a leaf that was issued at `now`: after half of its remaining life.
     pub(super) fn renew_at(self, now: SystemTime) -> SystemTime {
         let left = self.not_after.duration_since(now).unwrap_or_default();
         now + left / 2
@@ -126,10 +116,10 @@ impl Validity {
 /// How long a leaf is valid, unless its authority expires earlier.
 pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// Each certificate is valid from this long before its issue, so that clients whose clocks are slow accept it.
+/// A certificate is valid from this long before its issue, for clients whose clocks are slow.
 pub(super) const BACKDATE: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum length of a commonName (RFC 5280 appendix A.1, `ub-common-name`).
+/// RFC 5280 appendix A.1, `ub-common-name`.
 const MAX_COMMON_NAME: usize = 64;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Keeps TLS server configurations with leaf certificates in memory, for a limited number of host names. It never
-//! issues a leaf on an asynchronous thread, and never two leaves for a name at the same time. It never returns a leaf
-//! that is not valid yet or is about to expire.
+//! issues a leaf on an asynchronous thread, and never two leaves for a name at the same time.
 
 use std::{
     fmt,
@@ -24,9 +23,7 @@ use tokio::sync::Semaphore;
 use super::{Authority, error::MintError, leaf};
 use crate::origin::Host;
 
-/// A cache of TLS server configurations with leaf certificates of one [`Authority`]. Its size is limited.
-///
-/// Clones share the cache.
+/// A cache of TLS server configurations with leaf certificates of one [`Authority`]. Clones share the cache.
 #[derive(Clone)]
 pub struct Leaves {
     shared: Arc<SharedLeaves>,
@@ -37,8 +34,7 @@ struct SharedLeaves {
     cache: Cache<Host, Leaf>,
     provider: Arc<CryptoProvider>,
     clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
-    /// Limits how many leaves are issued at the same time. Without a limit, many new names at once could take all
-    /// blocking threads of the runtime, which also read and write files.
+    /// Limits how many leaves are issued at the same time, because many new names could take all blocking threads.
     turns: Semaphore,
     minted: Arc<AtomicU64>,
 }
@@ -53,13 +49,12 @@ struct Leaf {
 // === impl Leaves ===
 
 impl Leaves {
-    /// Creates an empty cache for about `capacity` names, but at least one. If it is full, the least useful leaf is
-    /// removed. Uses the system's clock.
+    /// Creates an empty cache for about `capacity` names, but at least one. Uses the system's clock.
     pub fn new(authority: Arc<Authority>, capacity: usize) -> Self {
         Self::with_clock(authority, capacity, SystemTime::now)
     }
 
-    /// Creates a cache like [`Self::new`], but with a clock that the caller gives.
+    /// Creates a cache like [`Self::new`] with another clock.
     pub fn with_clock(
         authority: Arc<Authority>,
         capacity: usize,
@@ -81,34 +76,33 @@ impl Leaves {
     /// Creates a cache like [`Self::new`] that adds the number of issued leaves to `minted`.
     pub fn counted(authority: Arc<Authority>, capacity: usize, minted: Arc<AtomicU64>) -> Self {
         let mut leaves = Self::new(authority, capacity);
-        // This always succeeds, because `leaves` is not shared yet.
+        // `leaves` is not shared yet.
         if let Some(shared) = Arc::get_mut(&mut leaves.shared) {
             shared.minted = minted;
         }
         leaves
     }
 
-    /// Returns the TLS server configuration for `name`. Issues a leaf if there is none yet, or if the old one has
-    /// passed half of its life.
+    /// Returns the TLS server configuration for `name`. Issues a leaf if there is none, or if the old one has passed
+    /// half of its life.
     ///
     /// The server offers TLS 1.2 and 1.3, prefers `h2` to `http/1.1`, and resumes a session only under the same name.
-    /// Needs a tokio runtime. If the caller stops waiting, the leaf is still issued and serves the next caller.
+    /// Needs a tokio runtime.
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`Authority::mint`]. Errors are not remembered: the next call tries again.
+    /// Fails like [`Authority::mint`]. The next call tries again.
     pub async fn server_config(&self, name: Host) -> Result<Arc<ServerConfig>, MintError> {
         if let Some(ready) = self.ready(&name) {
             return Ok(ready);
         }
         leaf::check(&name)?;
-        // Several clients can wait for this leaf. It is issued in a separate task, so that a client that disconnects
-        // does not cancel it for the others.
+        // A task of its own, so that a client that disconnects does not cancel the leaf for other clients.
         let fill = Arc::clone(&self.shared).fill(name);
         tokio::spawn(fill).await.unwrap_or(Err(MintError::Interrupted))
     }
 
-    /// Returns the TLS server configuration for `name` if it is in the cache and its leaf can still be used.
+    /// Returns the TLS server configuration for `name` if it is in the cache and can still be used.
     pub fn ready(&self, name: &Host) -> Option<Arc<ServerConfig>> {
         let leaf = self.shared.cache.get(name)?;
         leaf.holds((self.shared.clock)()).then_some(leaf.config)
@@ -124,8 +118,7 @@ impl Leaves {
         self.shared.cache.is_empty()
     }
 
-    /// Returns how many leaves were issued since this cache was created. With [`Self::counted`], returns the value of
-    /// the given counter.
+    /// Returns the value of the counter of issued leaves.
     pub fn minted(&self) -> u64 {
         self.shared.minted.load(Ordering::Relaxed)
     }
@@ -157,13 +150,12 @@ impl SharedLeaves {
                 EntryAction::ReplaceWithGuard
             }
         };
-        // For each name, the cache gives a guard to one call only, which then issues the leaf. Other calls for the name
-        // wait here until this call inserts the leaf with its guard. If the guard is dropped without a leaf, because of
-        // an error, the cache gives a guard to one of the waiting calls.
+        // The cache gives the guard for a name to one call, which issues the leaf. Other calls for the name wait here
+        // until this call inserts the leaf or drops the guard.
         let guard = match self.cache.entry_async(&name, check).await {
             EntryResult::Retained(config) => return Ok(config),
             EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => guard,
-            // This does not happen, because `check` never asks to remove an entry, and no time limit is set.
+            // `check` never removes an entry, and no time limit is set.
             EntryResult::Removed(..) | EntryResult::Timeout => return Err(MintError::Interrupted),
         };
 
@@ -174,8 +166,7 @@ impl SharedLeaves {
             .unwrap_or(Err(MintError::Interrupted))?;
         drop(turn);
         let config = Arc::clone(&leaf.config);
-        // Inserting fails if the entry was removed to make room while the leaf was issued. This caller still gets its
-        // configuration.
+        // Inserting fails if the entry was removed in the meantime to make room.
         let _ = guard.insert(leaf);
         Ok(config)
     }
@@ -195,16 +186,14 @@ impl SharedLeaves {
 // === impl Leaf ===
 
 impl Leaf {
-    /// Returns whether the leaf can be used at `now`. It cannot be used after it should have been replaced. It also
-    /// cannot be used before it becomes valid, which can happen if the clock was set back.
+    /// Returns whether the leaf can be used at `now`. It cannot be used yet if the clock was set back.
     fn holds(&self, now: SystemTime) -> bool {
         self.use_from <= now && now < self.use_until
     }
 }
 
-/// Builds a server configuration that always presents `leaf`, whatever name the client asks for. The leaf is for the
-/// target of the CONNECT, and clients ask for no name at all if the target is an IP address. The server asks for no
-/// client certificate. It accepts no early data, because that could be replayed (RFC 8446 §8).
+/// Builds a server configuration that always presents `leaf`: a client sends no server name if the target of its
+/// CONNECT is an IP address. Accepts no early data, which could be replayed (RFC 8446 §8).
 fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<ServerConfig, MintError> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -212,8 +201,8 @@ fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<Se
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(leaf)));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Sessions resume only with tickets, so the server stores nothing for each client. The keys of the tickets belong
-    // to this name. So a ticket for one name cannot be used for another. The keys change every six hours.
+    // Sessions resume only with tickets, so the server stores nothing. Their keys belong to this name, so a ticket for
+    // one name is useless for another.
     config.ticketer = Ticketer::new().map_err(|_| MintError::Random)?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)

@@ -26,9 +26,8 @@ pub enum NameError {
 
 /// Checks whether a certificate can contain the name of `host`.
 ///
-/// This is stricter than the IA5String of RFC 5280 §4.2.1.6, which allows a wildcard, and a NUL that some clients take
-/// for the end of the name. It is less strict than RFC 1123: it allows `_`, and hyphens at the start or end of a label,
-/// because some real hosts have such names. Clients can judge those themselves.
+/// RFC 5280 §4.2.1.6 would also allow a wildcard or a NUL. RFC 1123 would forbid `_` and hyphens at the ends of a
+/// label, but some real hosts have such names.
 pub(super) fn check(host: &Host) -> Result<(), NameError> {
     let Host::Name(name) = host else {
         return Ok(());
@@ -50,9 +49,7 @@ pub(super) fn check(host: &Host) -> Result<(), NameError> {
             return Err(NameError::Character);
         }
     }
-    // A leaf for a name that looks like an IPv4 address is useless. A client takes the name for an address, and
-    // compares an address only with the iPAddress entries of a certificate (RFC 9110 §4.3.5). So every client would
-    // refuse the leaf.
+    // Clients take such a name for an address, and compare it only with iPAddress entries (RFC 9110 §4.3.5).
     if name.parse::<Ipv4Addr>().is_ok() {
         return Err(NameError::Address);
     }

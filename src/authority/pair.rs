@@ -1,17 +1,14 @@
 //! The two files of an authority: its certificate and its key. This module never overwrites or removes them, and does
-//! not judge what they contain. If the creation is interrupted, the next start can always complete the pair.
+//! not judge what they contain.
 //!
-//! Creating the pair takes several steps in the file system. The process can be killed between any two of them, and
-//! another process can try to create the same pair at the same time. So the process holds a lock on the key's directory
-//! during all steps:
+//! The process can be killed at any time while it creates the pair, and another process can try to create the same
+//! pair. So the process holds a lock on the key's directory during all steps:
 //!
 //! 1. It writes both files completely under temporary names and flushes them to the disk.
 //! 2. It links each to its final name, which fails if that name exists already.
 //! 3. It removes the temporary names.
 //!
-//! If it is killed in step 1, no final name exists, and the next start creates a new pair. If it is killed in step 2,
-//! one file has its final name and the other still has its temporary one; the next start links that. If it is killed in
-//! step 3, the pair is complete, and the next start removes the temporary names that are left.
+//! If the process is killed, the next start repeats step 1, or completes step 2 or 3.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -23,21 +20,18 @@ use std::{
 use super::error::AuthorityError;
 use crate::files::{self, SecretError, create_unfinished, folder_of, unfinished};
 
-/// The paths of an authority's two files.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     certificate: &'a Path,
     key: &'a Path,
 }
 
-/// Which of the two files of an authority exist.
 pub(super) enum Presence<'a> {
     Both,
     Half { present: &'a Path, missing: &'a Path },
     Neither,
 }
 
-/// The contents of the two files, and their paths for error messages.
 pub(super) struct Contents<'a> {
     pub(super) certificate_path: &'a Path,
     pub(super) certificate: Vec<u8>,
@@ -45,7 +39,6 @@ pub(super) struct Contents<'a> {
     pub(super) key: Vec<u8>,
 }
 
-/// The contents of the two files of a new authority.
 pub(super) struct NewPair {
     pub(super) certificate_pem: String,
     /// The key as PKCS #8 (RFC 5958).
@@ -74,13 +67,11 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Returns which of the files exist, like [`Self::presence`]. If another process is creating the files, first waits
-    /// until that process has finished.
+    /// Returns which of the files exist. If another process is creating the files, waits for it.
     pub(super) fn settled_presence(&self) -> Result<Presence<'a>, AuthorityError> {
         let presence = self.presence()?;
         if let Presence::Half { .. } = presence {
-            // The lock waits for a process that is creating the files. If the lock cannot be taken, look without it: a
-            // result that may be outdated is better than an error.
+            // If the lock cannot be taken, a result that may be outdated is better than an error.
             let _lock = self.lock();
             return self.presence();
         }
@@ -96,8 +87,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Reads the two files if one of them, `missing`, still has its temporary name. Returns `None` if a file cannot be
-    /// read.
+    /// Reads the pair while the file `missing` still has its temporary name.
     pub(super) fn read_unfinished(&self, missing: &Path) -> Option<Contents<'a>> {
         let path = |path: &Path| {
             if path == missing {
@@ -125,14 +115,14 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Takes the lock that a process must hold while it creates the files. Waits if another process holds it.
+    /// Waits for the lock that a process must hold while it creates the files.
     pub(super) fn lock(&self) -> Result<File, AuthorityError> {
         let folder = folder_of(self.key);
         let lock = files::lock(folder).map_err(AuthorityError::read(folder))?;
         lock.ok_or_else(|| AuthorityError::Locked(folder.to_owned()))
     }
 
-    /// Writes the files of a new authority. The caller must hold the lock.
+    /// The caller must hold the lock.
     pub(super) fn create(&self, new: &NewPair) -> Result<(), AuthorityError> {
         if self.certificate == self.key {
             return Err(AuthorityError::SamePath(self.key.to_owned()));
@@ -147,7 +137,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Gives the file `missing` its final name. The caller must hold the lock and have checked the unfinished file.
+    /// The caller must hold the lock and have checked the unfinished file.
     pub(super) fn finish(&self, missing: &Path) -> Result<(), AuthorityError> {
         link(missing)?;
         self.flush_directories()?;
@@ -155,7 +145,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Removes temporary names that are left because a process was killed in the last step of the creation.
+    /// Removes temporary names that an interrupted creation has left.
     pub(super) fn tidy(&self) {
         let left = |path| unfinished(path).symlink_metadata().is_ok();
         if (left(self.key) || left(self.certificate))
@@ -187,7 +177,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Returns whether the path exists. A symbolic link counts even if its target does not exist.
+/// A symbolic link counts even if its target does not exist.
 fn exists(path: &Path) -> Result<bool, AuthorityError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -214,13 +204,13 @@ fn write_unfinished(path: &Path, contents: &[u8], mode: u32) -> Result<(), Autho
     write().map_err(AuthorityError::write(&path))
 }
 
-/// Gives an unfinished file its final name. Fails if there is a file with that name already.
+/// Fails if there is a file with that name already.
 fn link(path: &Path) -> Result<(), AuthorityError> {
     let unfinished = unfinished(path);
     match fs::hard_link(&unfinished, path) {
         Ok(()) => Ok(()),
-        // Some file systems have no hard links, so the file is renamed. That could overwrite another file, but because
-        // of the lock no other proxy creates one now.
+        // Some file systems have no hard links. Renaming could overwrite a file, but the lock keeps other proxies from
+        // creating one.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => {
             fs::rename(&unfinished, path).map_err(AuthorityError::write(path))
         }
