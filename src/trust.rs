@@ -1,13 +1,5 @@
-//! Helps to make clients trust robotgate, and records which of them do not.
-//!
-//! - [`clients`]: the settings of each client and system, as shell commands.
-//! - [`jks`]: certificates in the format of Java.
-//! - [`page()`]: the settings for a person who opens `http://robotgate.internal/`, and the authority's certificate
-//!   itself.
-//! - [`Rejections`]: the clients that recently rejected the authority's certificates.
-//!
-//! This module gets the certificate's data, the proxy's address and the time as parameters. It reads no file, opens no
-//! socket, and knows no private key.
+//! Helps to make clients trust robotgate, and records which of them do not. It reads no file, opens no socket, and
+//! knows no private key.
 
 pub mod clients;
 mod keystore;

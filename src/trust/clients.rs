@@ -1,5 +1,5 @@
-//! What each client needs to use the proxy and trust its certificates: lines for a POSIX shell, with comments that
-//! explain them. `table.toml` contains the texts. Does no I/O.
+//! What each client needs to use the proxy and trust its certificates, as lines for a POSIX shell. The texts are in
+//! `table.toml`. Does no I/O.
 
 mod files;
 mod guess;
@@ -16,18 +16,17 @@ use super::settings::ClientSettings;
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ClientProgram {
-    /// The name by which `robotgate env` knows the client, in lower case.
+    /// In lower case.
     pub name: String,
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// A description in one line.
     pub about: String,
     pub group: ClientKind,
     /// The lines that make the client use the proxy.
     proxy: String,
     /// The lines that make the client trust the authority.
     trust: String,
-    /// How to give the client a credential. `None` if it is enough to write the secret into the proxy's address.
+    /// How to give the client a credential, if a secret in the proxy's address is not enough.
     credential: Option<String>,
     /// Texts that replace `proxy` and `trust` if `robotgate env --write` writes files.
     #[serde(default)]
@@ -53,7 +52,7 @@ pub enum ClientKind {
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ClientTable {
-    /// Texts that several clients share. The key is the placeholder that stands for the text, without its braces.
+    /// Texts that several clients share. The key is their placeholder, without braces.
     fragments: BTreeMap<String, String>,
     file: Vec<files::Template>,
     client: Vec<ClientProgram>,
@@ -69,7 +68,7 @@ static TABLE: LazyLock<ClientTable> = LazyLock::new(|| {
     let fragments = std::mem::take(&mut table.fragments);
     let expand = |text: &mut String| {
         for (name, fragment) in &fragments {
-            // A fragment ends with a line end of its own. So the line end after the placeholder is removed too.
+            // A fragment ends with its own line end.
             *text = text
                 .replace(&format!("{{{name}}}\n"), fragment)
                 .replace(&format!("{{{name}}}"), fragment);
@@ -111,13 +110,13 @@ impl ClientProgram {
         self.proxy_settings(settings) + &settings.fill(written.unwrap_or(&self.trust))
     }
 
-    /// Returns only the lines that make the client use the proxy. This is for a proxy without an authority.
+    /// Returns only the lines that make the client use the proxy.
     pub fn proxy_settings(&self, settings: &ClientSettings) -> String {
         let written = self.written.proxy.as_ref().filter(|_| settings.folder().is_some());
         settings.fill(written.unwrap_or(&self.proxy))
     }
 
-    /// Returns how to give the client a credential. Empty if it is enough to write the secret into the proxy's address.
+    /// Returns how to give the client a credential. Empty if a secret in the proxy's address is enough.
     pub fn credential(&self, settings: &ClientSettings) -> String {
         match &self.credential {
             Some(text) => settings.fill(text),
@@ -167,7 +166,6 @@ mod tests {
         assert!(find("nothing").is_none());
     }
 
-    /// Returns the settings of a client, once without written files and once with them.
     fn texts(client: &ClientProgram) -> [String; 2] {
         [settings(), settings().with_folder("/srv/trust")]
             .map(|settings| client.settings(&settings) + &client.credential(&settings))

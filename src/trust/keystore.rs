@@ -1,13 +1,12 @@
-//! Writes certificates as a Java key store in the format JKS. This needs no `keytool`, and is simpler than PKCS #12,
-//! for which Java requires special attributes. Does no I/O.
+//! Writes certificates as a Java key store in the format JKS, without `keytool`. This is simpler than PKCS #12, for
+//! which Java requires special attributes. Does no I/O.
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use rustls::pki_types::CertificateDer;
 
 /// Builds a Java key store with these trusted certificates. The first one is called `name`, the others are numbered.
 ///
-/// Java can read the store without a password; then it does not check the digest at the end. For `keytool`, the
-/// password is `changeit`, as for Java's own store.
+/// Java reads the store without a password. For `keytool`, the password is `changeit`, as for Java's own store.
 pub fn jks(name: &str, certificates: &[CertificateDer<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend(MAGIC.to_be_bytes());
@@ -17,8 +16,7 @@ pub fn jks(name: &str, certificates: &[CertificateDer<'_>]) -> Vec<u8> {
         out.extend(TRUSTED_CERTIFICATE.to_be_bytes());
         let alias = if index == 0 { name.to_owned() } else { index.to_string() };
         text(&mut out, &alias);
-        // When the entry was created, in milliseconds. It is always 0, so that the same certificates give the same
-        // file.
+        // The creation time is always 0, so that the same certificates give the same file.
         out.extend(0_u64.to_be_bytes());
         text(&mut out, "X.509");
         out.extend(length(certificate.len()).to_be_bytes());
@@ -34,14 +32,14 @@ pub fn jks(name: &str, certificates: &[CertificateDer<'_>]) -> Vec<u8> {
     out
 }
 
-/// Writes an ASCII text like Java's `DataOutput.writeUTF`: its length in two bytes, then the text.
+/// Writes an ASCII text like Java's `DataOutput.writeUTF`.
 fn text(out: &mut Vec<u8>, text: &str) {
     let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
     out.extend(length.to_be_bytes());
     out.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
 }
 
-/// Converts a length to four bytes. It always fits, because the certificates come from files of some kilobytes.
+/// The certificates come from files of some kilobytes, so the length always fits.
 fn length(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

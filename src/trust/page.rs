@@ -1,5 +1,4 @@
-//! The pages at `http://robotgate.internal/`, and at `/trust` of the admin listener. They offer the authority's
-//! certificate and say how to make clients trust it. Does no I/O.
+//! The pages at `http://robotgate.internal/`, and at `/trust` of the admin listener. Does no I/O.
 
 use std::fmt::Write as _;
 
@@ -41,11 +40,11 @@ pub enum Missing {
     Authority,
 }
 
-/// Returns the document at `path`. Ignores the query of the path. `certificate` is that of the current authority.
-/// `settings` contains the address at which the reader reaches the proxy.
+/// Returns the document at `path`, ignoring its query. `settings` contain the address at which the reader reaches the
+/// proxy.
 ///
 /// # Errors
-/// Fails if there is no document at the path. The response is then a 404.
+/// Fails if there is no document at the path, which means a 404.
 pub fn page(
     path: &str,
     form: Form,
@@ -81,7 +80,6 @@ pub fn page(
 
 fn text(certificate: Option<&Certificate>, settings: &ClientSettings) -> String {
     let mut out = String::from("This proxy is robotgate: it keeps bots to the robots.txt of each site.\n\n");
-    // Writing to a string cannot fail.
     let _ = match certificate {
         Some(certificate) => write!(
             out,
@@ -136,7 +134,6 @@ fn settings_of(client: &ClientProgram, certificate: Option<&Certificate>, settin
     }
 }
 
-/// Formats the subject, fingerprint and validity of a certificate for people.
 pub(crate) fn facts(certificate: &Certificate, indent: &str) -> String {
     format!(
         "{indent}Subject:     {}\n{indent}Fingerprint: {} (SHA-256)\n{indent}Valid from:  {}\n{indent}Valid until: {}\n",

@@ -1,5 +1,4 @@
-//! Remembers the clients that recently rejected the authority's certificates, for the log and the operators' page. It
-//! remembers only a limited number of clients, and reads no clock.
+//! Remembers a limited number of clients that recently rejected the authority's certificates. Reads no clock.
 
 use std::{
     collections::HashMap,
@@ -16,10 +15,9 @@ use crate::text::words;
 /// The clients that recently rejected the authority's certificates.
 #[derive(Debug, Default)]
 pub struct Rejections {
-    /// The clients, sorted by their last rejection, the latest last.
+    /// Sorted by the last rejection, the latest last.
     table: Mutex<Vec<RejectionEntry>>,
-    /// When a client last showed that it trusts the authority. The key is a hash of the client's address, its
-    /// User-Agent and the origin.
+    /// When a client last showed that it trusts the authority, by a hash of the client and the origin.
     trusting: Mutex<HashMap<u64, SystemTime>>,
     hasher: RandomState,
 }
@@ -38,11 +36,11 @@ words! {
 /// A client that rejected certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// The client's address. For an IPv6 address, only its first 64 bits; the others are 0.
+    /// The client's address; for IPv6, only its first 64 bits.
     pub client: IpAddr,
-    /// The User-Agent of the client's last CONNECT that had one. Few clients send a User-Agent with a CONNECT.
+    /// The User-Agent of the client's last CONNECT that had one.
     pub user_agent: Option<String>,
-    /// The origin that the client wanted to reach when it last rejected a certificate.
+    /// The origin of the last rejection.
     pub origin: String,
     pub kind: RejectionKind,
     pub first: SystemTime,
@@ -59,9 +57,8 @@ struct RejectionEntry {
 // === impl Rejections ===
 
 impl Rejections {
-    /// Records that a client rejected a certificate. If the caller should log this, returns how many times the client
-    /// has rejected a certificate in the same way, including this time. Otherwise, returns `None`: each client and kind
-    /// is logged at most once a minute. `user_agent` must contain no control characters.
+    /// Records a rejection. Returns how many of this kind the client has caused if the caller should log it, which is
+    /// at most once a minute. `user_agent` must contain no control characters.
     pub fn note(
         &self,
         client: IpAddr,
@@ -103,8 +100,8 @@ impl Rejections {
             rejection.user_agent = Some(user_agent.to_owned());
         }
         let count = rejection.count;
-        // `duration_since` fails if the clock was set back. Then the rejection is logged, even if that is too early.
-        // Otherwise it might not be logged for a long time.
+        // `duration_since` fails if the clock was set back. Then the rejection is logged early rather than much too
+        // late.
         let is_due = now
             .duration_since(entry.last_logged)
             .map_or(true, |since| since >= LOG_INTERVAL);
@@ -115,15 +112,15 @@ impl Rejections {
         is_due.then_some(count)
     }
 
-    /// Records that a client trusts the authority: it received one of the authority's certificates in a TLS handshake,
-    /// and then sent data. `program` identifies the client: its address, its User-Agent and the origin.
+    /// Records that a client received a leaf certificate in a TLS handshake and then sent data. `program` is the
+    /// client's address, its User-Agent and the origin.
     pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
         let key = self.hasher.hash_one(program);
         let mut trusting = self.trusting.lock();
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // If more than half of the entries are recent, remove all entries. Otherwise, this search of the whole
-            // table could run for each new connection.
+            // If most entries are recent, remove all. Otherwise, this search of the whole table could run for each new
+            // connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();
             }
@@ -131,8 +128,7 @@ impl Rejections {
         trusting.insert(key, now);
     }
 
-    /// Returns whether the client that `program` identifies showed within the last ten seconds that it trusts the
-    /// authority.
+    /// Returns whether `program` showed within the last ten seconds that it trusts the authority.
     pub fn trusts(&self, program: impl Hash, now: SystemTime) -> bool {
         let key = self.hasher.hash_one(program);
         let trusting = self.trusting.lock();
@@ -149,15 +145,13 @@ impl Rejections {
 // === impl Rejection ===
 
 impl Rejection {
-    /// Returns the `robotgate env` command that tells how to make this client trust the certificate. If the User-Agent
-    /// does not say which client it is, returns the command without a client.
+    /// Returns the `robotgate env` command that tells how to make this client trust the certificate.
     pub fn fix(&self) -> String {
         clients::fix(self.user_agent.as_deref())
     }
 }
 
-/// Returns the address under which a client is remembered. All addresses of an IPv6 /64 are one client, because
-/// otherwise one machine could fill the table.
+/// Treats an IPv6 /64 as one client: otherwise, one machine could fill the table.
 fn key_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -165,19 +159,15 @@ fn key_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns whether `since` is less than `RECENT` ago. Returns false for a time in the future, which means that the
-/// clock was set back.
+/// Returns false for a time in the future, which means that the clock was set back.
 fn is_recent(since: SystemTime, now: SystemTime) -> bool {
     now.duration_since(since).is_ok_and(|age| age < RECENT)
 }
 
-/// How long to remember that a client trusts the authority.
 const RECENT: Duration = Duration::from_secs(10);
-/// Maximum number of entries in [`Rejections::trusting`].
 const MAX_TRUSTING: usize = 4096;
 /// Maximum number of rejections to remember: one for each client and [`RejectionKind`].
 const MAX_CLIENTS: usize = 256;
-/// Minimum time between log lines about a client.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -209,8 +199,7 @@ mod tests {
         assert_eq!(note(59), None);
         assert_eq!(note(60), Some(4));
         assert_eq!(note(61), None);
-        // The clock was set back, from second 61 to second 5. The rejection is logged, because nobody knows how long
-        // ago the last one was logged.
+        // The clock was set back, from second 61 to second 5.
         assert_eq!(note(5), Some(6));
         let other = rejections.note(ip("10.0.0.7"), None, "https://a.example", RejectionKind::Closed, at(61));
         assert_eq!(other, Some(1), "another kind is told of");

@@ -1,4 +1,4 @@
-//! The address of the proxy and the path of its certificate, written as shells and programs need them. Does no I/O.
+//! The proxy's address and the path of its certificate, as shells and programs need them. Does no I/O.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -6,18 +6,18 @@ use url::Url;
 /// The values that replace the placeholders in the texts of [`clients`](super::clients).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientSettings {
-    /// The proxy's URL as the user gave it. It can contain a name and a secret.
+    /// The proxy's URL, which can contain a name and a secret.
     proxy: String,
     /// The proxy's URL without the name and the secret.
     server: String,
     host: String,
     port: String,
-    /// The name and the secret of the proxy's URL, after percent-decoding. `None` if the URL has no secret.
+    /// The name and the secret in the proxy's URL, percent-decoded.
     user: Option<(String, String)>,
     ca: Ca,
-    /// The folder into which files are written. Its path is absolute and needs no quotes anywhere.
+    /// The folder for written files: an absolute path that needs no quotes anywhere.
     folder: Option<String>,
-    /// The command `robotgate env` with the same options as the user gave.
+    /// `robotgate env` with the options that the user gave.
     command: String,
 }
 
@@ -26,7 +26,7 @@ pub struct ClientSettings {
 pub enum Ca {
     /// The certificate is in the file at this path.
     At(String),
-    /// The certificate is in a file of this name, in the home folder of the person who reads the settings.
+    /// The certificate is in a file of this name in the reader's home folder.
     Here(&'static str),
 }
 
@@ -77,8 +77,8 @@ impl ClientSettings {
         })
     }
 
-    /// Sets the options of `robotgate env` that messages show when they tell the user to run it again. The options are
-    /// shell words on one line, each after a space, without the secret.
+    /// Sets the options that messages repeat when they tell the user to run `robotgate env` again: shell words, each
+    /// after a space, without the secret.
     #[must_use]
     pub fn with_options(self, options: &str) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl ClientSettings {
         }
     }
 
-    /// Sets the folder into which files are written, for example the certificate. Its path must satisfy [`is_plain`].
+    /// Sets the folder for written files. Its path must satisfy [`is_plain`].
     #[must_use]
     pub fn with_folder(self, folder: &str) -> Self {
         Self {
@@ -109,11 +109,8 @@ impl ClientSettings {
 
     /// Replaces the placeholders in `text`.
     ///
-    /// For a shell: `{proxy}`, `{server}` (the proxy without a secret), `{host}`, `{port}`, `{ca}`, `{roots}` (the file
-    /// for settings that replace the system's root certificates), `{dir}` (the folder for written files) and `{env}`
-    /// (`robotgate env` with its options). As quoted strings for programs: `{proxy-text}`, `{server-text}`,
-    /// `{name-text}`, `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a shell comment that says which
-    /// certificates the file `{roots}` contains.
+    /// `{roots}` is the file for settings that replace the system's root certificates, and `{replaces}` a shell comment
+    /// about that file. Names with `-text` stand for strings in programs, the others for shell words.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {
             Some(folder) => (&Ca::At(format!("{folder}/roots.pem")), HAS_ROOTS),
@@ -134,8 +131,7 @@ impl ClientSettings {
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
             ("{env}", self.command.clone()),
-            // Replace the placeholders that stand for a path last. A path can contain any text, even another
-            // placeholder, which must stay as it is.
+            // Last, because a path can contain text that looks like another placeholder.
             ("{roots-text}", quoted(roots.name())),
             ("{roots}", roots.shell_word()),
             ("{ca-text}", quoted(self.ca.name())),
@@ -179,7 +175,7 @@ pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Quotes `text` as a JSON string. JavaScript and Python can read it too.
+/// Quotes `text` as a JSON string, which JavaScript and Python can also read.
 fn quoted(text: &str) -> String {
     // Serialising a string cannot fail.
     serde_json::to_string(text).unwrap_or_default()

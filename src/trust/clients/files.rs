@@ -3,7 +3,7 @@
 use super::TABLE;
 use crate::trust::ClientSettings;
 
-/// A file to write. `name` is its path, relative to the folder that the user named.
+/// A file to write. Its `name` is a path in the folder that the user named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub name: &'static str,
@@ -11,7 +11,7 @@ pub struct File {
     pub contents: Contents,
 }
 
-/// The contents of a file. Every file contains the text `robotgate env --write`, so that [`is_ours`] recognises it.
+/// The contents of a file, which include [`MARK`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     Text(String),
@@ -23,7 +23,7 @@ pub enum Contents {
     KeyStore,
 }
 
-/// A short file from `table.toml`. Its text has placeholders, which [`ClientSettings::fill`] replaces.
+/// A file from `table.toml`. [`ClientSettings::fill`] replaces the placeholders in its text.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Template {
@@ -33,8 +33,7 @@ pub(super) struct Template {
     pub(super) text: String,
 }
 
-/// Returns the files whose paths are in `text`, and also the files whose paths are in those files. Empty if the user
-/// wants no files written.
+/// Returns the files that `text` names, and those that these files name. Empty if the user wants no files written.
 pub fn files(text: &str, settings: &ClientSettings) -> Vec<File> {
     let Some(folder) = settings.folder() else {
         return Vec::new();
@@ -53,7 +52,7 @@ pub fn files(text: &str, settings: &ClientSettings) -> Vec<File> {
     files
 }
 
-/// Returns all files that can be written. A file comes before the files whose paths it contains.
+/// A file comes before the files whose paths it contains.
 fn every(settings: &ClientSettings) -> impl Iterator<Item = File> {
     let small = TABLE.file.iter().map(|template| File {
         name: &template.name,
@@ -76,7 +75,7 @@ fn every(settings: &ClientSettings) -> impl Iterator<Item = File> {
     small.chain(rest)
 }
 
-/// Returns whether a file with these contents was written by `robotgate env --write`.
+/// Returns whether `robotgate env --write` wrote a file with these contents.
 pub fn is_ours(contents: &[u8]) -> bool {
     memchr::memmem::find(contents, MARK.as_bytes()).is_some()
 }

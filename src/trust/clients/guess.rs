@@ -1,8 +1,6 @@
-//! Guesses from the User-Agent of a request which client sent it. Only the advice in messages depends on the guess.
-//! Does no I/O.
+//! Guesses from the User-Agent which client sent a request, for the advice in messages. Does no I/O.
 
-/// Returns the `robotgate env` command that prints the settings for the client with this User-Agent. If the client is
-/// not known, returns the command without a client.
+/// Returns the `robotgate env` command for the client with this User-Agent.
 pub fn fix(user_agent: Option<&str>) -> String {
     match user_agent.and_then(guess) {
         Some(name) => format!("robotgate env {name}"),
@@ -19,8 +17,8 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// Parts of User-Agents, and the clients that they belong to. The first part that a User-Agent contains decides. A
-/// User-Agent can name a library and also the libraries that it is built on, so a library comes before those.
+/// The first part that a User-Agent contains decides. A User-Agent can also name the libraries on which its library is
+/// built, so those come later.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),
