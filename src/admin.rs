@@ -1,11 +1,8 @@
-//! The admin API, over HTTP ([`http`]). It shows what the proxy knows and decides. Operators reach it at the address of
-//! the admin listener. The command `robotgate cache` reaches it through a socket next to the cache file.
+//! Answers operators, over HTTP ([`http`]) and for the command `robotgate cache`. Requests of bots never wait for this
+//! module.
 //!
-//! Only one process can open the cache file. While a proxy has it open, the command asks the proxy over the socket
-//! (`socket`). Otherwise it opens the file itself ([`Copies`]). The proxy and the command read the file with the same
-//! code, `view`, so their answers are the same.
-//!
-//! Requests of bots never wait for this module. It only asks for decisions, which the module `decision` makes.
+//! Only one process can open the cache file. So while a proxy runs, the command asks the proxy over a socket
+//! (`socket`); otherwise it opens the file itself ([`Copies`]). Both read the file with `view`.
 
 mod client;
 pub mod http;

@@ -1,8 +1,7 @@
-//! Gets cached robots.txt files for the command `robotgate cache`: from the running proxy, through its socket, or from
-//! the cache file if no proxy runs.
+//! Gets cached robots.txt files for the command `robotgate cache`: from the running proxy, or else from the cache file.
 //!
-//! This module reads everything and closes the cache file before the command prints anything. Only one process can open
-//! that file, so a proxy could not start while the file stays open. All functions block.
+//! Closes the cache file before the command prints anything, because no proxy can start while it is open. All functions
+//! block.
 
 use std::{
     io,
@@ -31,19 +30,15 @@ use crate::{
     store::{CopyFile, Disk, FileError},
 };
 
-/// Access to the cached robots.txt files for one query, such as `robotgate cache list`: through the running proxy, or
-/// in the cache file.
+/// Access to the cached robots.txt files for one query.
 pub struct Copies {
-    /// The path of the cache file.
     path: PathBuf,
     policy: Policy,
-    /// Whether the configuration has a fleet.
     has_fleet: bool,
     source: CopySource,
     warn: fn(&str),
 }
 
-/// Where to get the cached robots.txt files from.
 enum CopySource {
     Proxy(Proxy),
     File(CopyFile),
@@ -55,7 +50,6 @@ struct Proxy {
     stream: UnixStream,
 }
 
-/// Sends queries to the proxy over one connection, one after the other.
 struct Talk {
     socket: PathBuf,
     sender: SendRequest<String>,
@@ -99,7 +93,7 @@ pub enum AdminError {
     Proxy(String),
 }
 
-/// An error response of the proxy (RFC 9457). Only its `detail`, which is a sentence for people, is read.
+/// An error response of the proxy (RFC 9457). Only its `detail`, a sentence for people, is read.
 #[derive(Deserialize)]
 struct Problem {
     detail: String,
@@ -108,19 +102,17 @@ struct Problem {
 // === impl Copies ===
 
 impl Copies {
-    /// Finds the running proxy, or the cache file if none is running. Passes warnings for the user to `warn`, both now
-    /// and during the query.
+    /// Finds the running proxy, or else the cache file. Passes warnings for the user to `warn`.
     ///
     /// # Errors
-    /// Fails if robots.txt copies are not kept on disk, or cannot be accessed.
+    /// Fails if robotgate keeps no copies on disk, or if this user cannot access them.
     pub fn find(config: &Config, warn: fn(&str)) -> Result<Self, AdminError> {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
         loop {
             let found = Self::look(path, config, warn);
             match found {
-                // Another process has the file open: a proxy that is starting and does not listen on the socket yet, or
-                // another command, which closes the file soon. So try again after a pause.
+                // Another command closes the file soon. A proxy that is starting will listen on the socket soon.
                 Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }
@@ -153,7 +145,7 @@ impl Copies {
     /// Returns every known origin whose name contains `filter`, sorted by name.
     ///
     /// # Errors
-    /// Fails if the proxy's answer, or the cache file, cannot be read completely.
+    /// Fails if the proxy's answer or the cache file cannot be read.
     pub fn list(self, filter: &str) -> Result<Vec<Row>, AdminError> {
         if filter.len() > MAX_ORIGIN {
             return Ok(Vec::new());
@@ -177,10 +169,10 @@ impl Copies {
         )
     }
 
-    /// Returns all that is known about an origin. Returns `None` if nothing is known.
+    /// Returns all that is known about an origin, if anything is.
     ///
     /// # Errors
-    /// Fails if the proxy's answer, or the cache file, cannot be read completely.
+    /// Fails if the proxy's answer or the cache file cannot be read.
     pub fn show(self, origin: &Origin) -> Result<Option<Detail>, AdminError> {
         self.ask(
             |file, policy| view::detail(file, origin, policy),
@@ -191,11 +183,10 @@ impl Copies {
         )
     }
 
-    /// Makes the proxy forget everything about an origin, or removes it from the cache file.
+    /// Makes the proxy forget an origin, or removes it from the cache file.
     ///
     /// # Errors
-    /// Fails if the origin cannot be forgotten, or if the cache file still contains it, so that a restart would bring
-    /// it back.
+    /// Fails if the cache file still contains the origin, so that a restart would bring it back.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let (name, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(
@@ -203,7 +194,7 @@ impl Copies {
                 Ok(Forgot {
                     forgotten: file.forget(origin)?,
                     origin: name.clone(),
-                    // No proxy runs, and only a proxy can tell the fleet's server to forget the origin.
+                    // Only a running proxy can tell the fleet's server.
                     fleet_told: has_fleet.then_some(false),
                 })
             },
@@ -218,7 +209,7 @@ impl Copies {
     /// Returns statistics of the cache.
     ///
     /// # Errors
-    /// Fails if the proxy's answer, or the cache file, cannot be read completely.
+    /// Fails if the proxy's answer or the cache file cannot be read.
     pub fn stats(self) -> Result<Stats, AdminError> {
         let path = self.path.clone();
         self.ask(
@@ -234,7 +225,6 @@ impl Copies {
         )
     }
 
-    /// Asks the proxy with `of_proxy`. If no proxy runs, reads the cache file with `of_file` and closes it.
     fn ask<T>(
         self,
         of_file: impl FnOnce(&CopyFile, &Policy) -> Result<T, FileError>,
@@ -251,23 +241,21 @@ impl Copies {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Connects to the socket next to the cache file `file`. Returns `None` if no process listens there.
+    /// Connects to the socket next to the cache file `file`, if a process listens there.
     fn beside(file: &Path) -> Result<Option<Self>, AdminError> {
         let socket = path_beside(file);
         match UnixStream::connect(&socket) {
             Ok(stream) => Ok(Some(Self { socket, stream })),
             Err(error) => match error.kind() {
-                // No proxy listens at the socket: the socket does not exist, a killed proxy left it behind, or its path
-                // is too long for a socket (`InvalidInput`).
+                // The socket does not exist, a killed proxy left it, or its path is too long (`InvalidInput`).
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
-                // This user may not access the socket, or its folder.
                 io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),
                 _ => Err(AdminError::Talk { socket, error }),
             },
         }
     }
 
-    /// Runs `questions`, which sends queries to the proxy. Then closes the connection.
+    /// Runs `questions` on one connection to the proxy.
     fn talk<T>(
         self,
         warn: fn(&str),
@@ -288,8 +276,7 @@ impl Proxy {
                 Err(error) => return Err(AdminError::Talk { socket, error }),
             };
             let (sender, connection) = handshake(stream).await.map_err(of_http)?;
-            // If the connection fails, its task ends with an error. Ignore this error: the queries on the connection
-            // then fail too, and report it.
+            // If the connection fails, the queries on it fail too and report the error.
             tokio::spawn(connection);
             questions(&mut Talk { socket, sender, warn }).await
         })
@@ -299,7 +286,7 @@ impl Proxy {
 // === impl Talk ===
 
 impl Talk {
-    /// Sends a query and returns the proxy's answer; `None` if the proxy responds with 404.
+    /// Returns `None` if the proxy responds with 404.
     async fn ask<T: DeserializeOwned>(
         &mut self,
         method: Method,
@@ -335,7 +322,6 @@ impl Talk {
             .uri(format!("{path}?{query}"))
             .header(header::HOST, "localhost")
             .body(String::new());
-        // The query is escaped, so the URI is valid.
         let request = request.map_err(|_| AdminError::Foreign)?;
         let (head, body) = self.sender.send_request(request).await.map_err(of_http)?.into_parts();
         let answer = to_bytes(Body::new(body), MAX_ANSWER)
@@ -355,14 +341,13 @@ fn of_http(error: hyper::Error) -> AdminError {
     }
 }
 
-/// How long to keep trying to open the cache file while another process has it open.
+/// How long to try to open the cache file while another process has it open.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time limit for an answer of the proxy. Before the proxy answers, it waits until its changes of the cache file are on
-/// disk. The time limit must be longer than that wait.
+/// Must be longer than the proxy waits for its own writes before it answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum size of an answer, in bytes. The largest answer has a robots.txt of 500 KiB that is not UTF-8. It contains
-/// this file twice: as text, where a byte can take six bytes (`\u0000`), and in base64.
+/// Maximum size of an answer, in bytes. The largest has a robots.txt of 500 KiB twice: in base64, and as text with up
+/// to six bytes for each byte (`\u0000`).
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Maximum length of an origin in bytes: a scheme, a name of 253 bytes and a port.
 const MAX_ORIGIN: usize = 300;

@@ -1,12 +1,8 @@
-//! The HTTP/1.1 server for operators and for their programs, such as a scheduler of crawls that asks for decisions.
-//! They reach it at the address of the admin listener, and through the socket next to the cache file.
+//! The HTTP/1.1 server for operators and their programs, on the admin listener and on the socket next to the cache
+//! file.
 //!
-//! Everything that a client can use is limited: connections, the time to send a request and to read its response, the
-//! size of a request, and concurrent decisions. So no client of this server, however slow or hostile, delays a bot.
-//!
-//! On the admin listener, no request changes anything: requests read state, and can make the proxy fetch a robots.txt
-//! as it would for a bot. Requests that change something are accepted only on the socket, which only the proxy's own
-//! user and root can open.
+//! Limits everything that a client can use, so no client of this server delays a bot. On the admin listener, no request
+//! changes anything. Only the socket accepts such requests, and only the proxy's own user and root can open it.
 
 mod access;
 mod changes;
@@ -55,41 +51,35 @@ use crate::{
 #[derive(Debug)]
 pub struct AdminServer {
     listener: Endpoint,
-    /// The server on the socket. It has a connection limiter of its own, so that many connections to the listener do
-    /// not keep local operators out.
+    /// Has its own limiter, so that connections to the listener do not keep local operators out.
     socket: Endpoint,
 }
 
-/// The routes and the connection limiter of one of the two ways to reach the server: the admin listener or the socket.
 #[derive(Debug)]
 struct Endpoint {
     routes: Router,
     limiter: ConnectionLimiter,
 }
 
-/// Facts that responses show and that [`Live`] does not contain: the listeners of the proxy, the result of the last
-/// reload, and the path of the configuration file.
+/// Facts for responses that [`Live`] does not contain.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
-    /// Returns the result of the last reload, if there was one. It must not block.
+    /// Returns the result of the last reload, if any. Must not block.
     pub last_reload: Box<dyn Fn() -> Option<LastReload> + Send + Sync>,
     pub file: Option<PathBuf>,
 }
 
-/// The state that the handlers of requests use.
 struct Context {
-    /// Limits how many requests that read all origins, such as requests for metrics, run at the same time. Each of them
-    /// takes time and memory.
+    /// Limits requests that read all origins, such as requests for metrics.
     counting: Arc<Semaphore>,
     live: Arc<Live>,
     service_info: ServiceInfo,
     started: SystemTime,
-    /// Limits how many decisions run at the same time for requests that ask for many decisions.
+    /// Limits the decisions of requests that ask for many.
     deciding: Semaphore,
-    /// Limits how many explanations run at the same time, because each takes a thread.
+    /// Limits explanations, because each takes a thread.
     explaining: Arc<Semaphore>,
-    /// Limits how many slow requests of two kinds run at the same time. The first kind asks what a change would do, so
-    /// robotgate decides thousands of logged requests again. The second kind compares versions of a robots.txt.
+    /// Limits slow requests: those that decide logged requests again, and those that compare versions of a robots.txt.
     assuming: Arc<Semaphore>,
 }
 
@@ -99,7 +89,7 @@ type Warning = [(HeaderName, &'static str); 1];
 // === impl AdminServer ===
 
 impl AdminServer {
-    /// Creates the server for a running proxy, `live`, and the service around it.
+    /// Creates the server for a running proxy and the service around it.
     pub fn new(live: Arc<Live>, service_info: ServiceInfo) -> Self {
         let context = Context {
             live,
@@ -121,8 +111,8 @@ impl AdminServer {
         }
     }
 
-    /// Serves a connection to the admin listener until it ends. When `until` is cancelled, ends the connection, but
-    /// first completes a response that has begun.
+    /// Serves a connection to the admin listener. When `until` is cancelled, completes a response that has begun, and
+    /// ends.
     pub async fn serve_listener(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, until: CancellationToken) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
@@ -166,8 +156,7 @@ impl Endpoint {
 // === impl Context ===
 
 impl Context {
-    /// Runs `work` with the cache file on a blocking thread. Fails if the file cannot be read now, or if robots.txt
-    /// copies are not kept on disk.
+    /// Runs `work` on a blocking thread. Fails if the file cannot be read now, or if copies are not kept on disk.
     async fn with_file<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CopyFile) -> Result<T, FileError> + Send + 'static,
@@ -180,9 +169,8 @@ impl Context {
         working.await.ok().flatten().ok_or(Problem::Disk)
     }
 
-    /// Waits until the proxy's changes of the cache file are on disk. Handlers call this before they read that file, so
-    /// that the response shows the latest state. If it takes longer than [`WRITE_TIMEOUT`], returns a warning for the
-    /// response.
+    /// Waits until the proxy's changes of the cache file are on disk, so that the response shows the latest state.
+    /// Returns a warning for the response if that takes too long.
     async fn flush_writes(&self) -> Option<Warning> {
         let store = self.live.store();
         let disk = store.disk().filter(|disk| disk.waiting() > 0)?;
@@ -191,13 +179,10 @@ impl Context {
     }
 }
 
-/// Maximum number of requests that read all origins at the same time.
+/// How many requests, decisions and explanations run at the same time; see [`Context`].
 const COUNTS: usize = 2;
-/// Maximum number of decisions that run at the same time for requests that ask for many decisions.
 const DECISIONS: usize = 64;
-/// Maximum number of explanations that run at the same time.
 const EXPLANATIONS: usize = 4;
-/// How long a request waits until the proxy's changes of the cache file are on disk.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-/// A value for the Warning field (RFC 7234 §5.5): the response may not show the latest changes.
+/// The Warning field (RFC 7234 §5.5): the response may lack the latest changes.
 const NOT_LATEST: &str = r#"199 robotgate "the disk cannot be written now; this may not be the latest""#;

@@ -1,7 +1,5 @@
-//! Asks a running robotgate whether it is alive or ready, for `robotgate health`. It uses the admin listener, and the
-//! socket next to the cache file if the listener does not answer.
-//!
-//! This module blocks for a limited time, and reads no file.
+//! Asks a running robotgate whether it is alive or ready, for `robotgate health`. Blocks for a limited time, and reads
+//! no file.
 
 use std::{
     fmt, io,
@@ -25,9 +23,7 @@ use crate::config::Config;
 /// What to ask a running robotgate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probe {
-    /// Whether the process answers.
     Alive,
-    /// Whether bots should send requests.
     Ready,
 }
 
@@ -41,7 +37,7 @@ pub enum Endpoint {
 /// The answer of a running robotgate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeAnswer {
-    /// Whether robotgate is alive or ready, whichever was asked.
+    /// Whether robotgate is alive or ready, as asked.
     pub is_yes: bool,
     /// The text of the answer, on one line.
     pub text: String,
@@ -71,7 +67,7 @@ pub enum Failure {
     Foreign(StatusCode),
 }
 
-/// Returns the address at which a client on this machine can reach a listener.
+/// Returns the address at which a client on this machine reaches a listener.
 pub fn from_here(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -84,10 +80,9 @@ pub fn from_here(address: SocketAddr) -> SocketAddr {
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// Returns where a robotgate with this configuration answers, in the order in which to try.
+    /// Returns the endpoints of a robotgate with this configuration, in the order in which to try them.
     pub fn of(config: &Config) -> Vec<Self> {
-        // If the configuration says port 0, the system chose the port when robotgate started. This module does not know
-        // that port, so it leaves the address out.
+        // With port 0, the system chose the real port, which is not known here.
         let listeners = config.admin.listen.iter().filter(|address| address.port() != 0);
         let listeners = listeners.map(|address| Self::Listener(from_here(*address)));
         let socket = config.cache.path.as_deref().map(path_beside).map(Self::Socket);
@@ -143,7 +138,7 @@ impl Probe {
             Self::Ready => ("/readyz", "ready"),
         };
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
-        // Ignore an error of the connection's task: the request on the connection then fails too, and reports it.
+        // If the connection fails, the request on it fails too and reports the error.
         tokio::spawn(connection);
         let mut request = Request::new(String::new());
         *request.uri_mut() = http::Uri::from_static(path);
@@ -163,7 +158,5 @@ impl Probe {
     }
 }
 
-/// Time limit for each endpoint.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum size of an answer in bytes.
 const MAX_ANSWER: usize = 64 * 1024;

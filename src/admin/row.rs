@@ -1,5 +1,4 @@
-//! What is known about one origin, as the API and `robotgate cache` show it. It is computed from the record in the
-//! cache file, a policy and a time. Reads no clock and opens no file.
+//! What is known about one origin, as the API and `robotgate cache` show it. Reads no clock and opens no file.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -18,50 +17,46 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub origin: String,
-    /// What is known about the robots.txt, as one word: `rules`, or `expired` if it has to be fetched before the next
-    /// decision. Any other word says why no rules apply, or why the rules of an old copy apply.
+    /// What is known about the robots.txt, as one word: see [`AnswerKind`].
     pub holds: Cow<'static, str>,
-    /// What `holds` means for requests to the site, for people.
+    /// `holds` as a sentence for people.
     #[serde(default)]
     pub meaning: Cow<'static, str>,
-    /// Whether the robots.txt is fetched again when a request needs it: `no`, `background` (the request does not wait
-    /// for the fetch) or `now`.
+    /// Whether the next request causes a fetch of the robots.txt: `no`, `background` (the request does not wait) or
+    /// `now`.
     pub due: Due,
     pub status: Option<u16>,
-    /// When the robots.txt copy that applies now was received, or last confirmed with a 304. If no copy applies, when
-    /// the last fetch ended.
+    /// When the robots.txt copy that applies was received or last confirmed with a 304. If no copy applies, when the
+    /// last fetch ended.
     pub fetched: Option<Timestamp>,
-    /// From this time on, the robots.txt is fetched again when a request needs it.
+    /// From this time on, a request causes a new fetch.
     pub expires: Option<Timestamp>,
-    /// When the first failure since the last successful fetch happened.
+    /// The first failure since the last successful fetch.
     pub failing_since: Option<Timestamp>,
     /// The last failure, unless a fetch has succeeded since.
     pub error: Option<String>,
-    /// When the origin last answered a fetch, even if that answer is not used any more.
+    /// The origin's last answer to a fetch, even if it is not used any more.
     pub answered: Option<Timestamp>,
-    /// Size in bytes of the robots.txt copy that applies now, or that applied before it expired.
+    /// Size in bytes of the copy that applies now, or that applied before it expired.
     pub bytes: Option<usize>,
-    /// Digest of the last robots.txt copy with rules, even if it does not apply any more.
+    /// Digest of the last copy with rules, even if it does not apply any more.
     pub sha256: Option<Sha256>,
     /// `fleet` if another robotgate of the fleet made the last fetch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Cow<'static, str>>,
-    /// How many requests to this origin got each verdict since the proxy has the origin in memory; `None` if no proxy
-    /// runs.
+    /// How many requests got each verdict since the proxy has the origin in memory; `None` if no proxy runs.
     pub verdicts: Option<VerdictCounts>,
 }
 
-/// A page of the list of all origins.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
     pub(super) origins: Vec<Row>,
-    /// Where the next page begins: the name of its first origin or, in a sorted list, the number of origins before it.
-    /// `None` on the last page.
+    /// Where the next page begins: an origin's name or, in a sorted list, the number of origins before it.
     pub(super) next: Option<String>,
-    /// How many origins a sorted list has. `None` if the list is not sorted.
+    /// `None` if the list is not sorted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) total: Option<u64>,
-    /// Whether there was time to read all origins for a sorted list. `None` if the list is not sorted.
+    /// Whether there was time to read all origins; `None` if the list is not sorted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) complete: Option<bool>,
 }
@@ -74,37 +69,33 @@ pub struct Detail {
     pub robots_url: String,
     /// The profile with which this robotgate reads the robots.txt.
     pub profile: Cow<'static, str>,
-    /// When the last fetch of the robots.txt was, whether it succeeded or not.
+    /// The last fetch, whether it succeeded or not.
     pub asked: Option<Timestamp>,
-    /// The ETag that the next fetch sends, to get the robots.txt only if it has changed.
     pub etag: Option<String>,
-    /// The last robots.txt copy with rules, even if it does not apply any more.
+    /// The last copy with rules, even if it does not apply any more.
     pub last_copy: Option<LastCopy>,
-    /// The text of the last robots.txt copy. Bytes that are not UTF-8 are replaced.
+    /// The text of the last copy. Bytes that are not UTF-8 are replaced.
     pub robots: Option<String>,
-    /// The text of the last robots.txt copy in base64, if it is not UTF-8.
+    /// The text in base64, if it is not UTF-8.
     pub robots_b64: Option<String>,
-    /// Whether the text is cut off. Always false, because the proxy keeps no text that is too long to be shown.
+    /// Always false: the proxy keeps no text that is too long to be shown.
     pub robots_truncated: bool,
-    /// What the robots.txt and the `tdmrep.json` say about the use of content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<SiteUse>,
 }
 
-/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content. robotgate shows a
-/// `License` line, but does not act on it.
+/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteUse {
-    /// The line of the robots.txt, or the number of the entry in the `tdmrep.json`, from 1.
+    /// The line of the robots.txt or the entry of the `tdmrep.json`, from 1.
     pub line: u32,
-    /// The user-agents of the group that the line is in. Empty if the line is about all user-agents.
+    /// Empty if the line is about all user-agents.
     pub agents: Vec<String>,
-    /// What stands before the colon of the line: `Content-Signal`, `Content-Usage` or `License`. For an entry of a
-    /// `tdmrep.json`, the text `tdmrep.json`.
+    /// `Content-Signal`, `Content-Usage`, `License` or `tdmrep.json`.
     pub field: Cow<'static, str>,
-    /// The path pattern that the line is about; `None` if it is about all paths.
+    /// `None` if the line is about all paths.
     pub path: Option<String>,
-    /// The word in the line that names a use, such as `ai-train`. `None` for a `License` line.
+    /// The word that names a use, such as `ai-train`; `None` for a `License` line.
     pub key: Option<Cow<'static, str>>,
     pub value: String,
 }
@@ -113,7 +104,6 @@ pub struct SiteUse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastCopy {
     pub status: u16,
-    /// When this robots.txt copy was received.
     pub fetched: Timestamp,
     pub bytes: usize,
 }
@@ -122,10 +112,9 @@ pub struct LastCopy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgot {
     pub origin: String,
-    /// Whether anything was known about the origin.
+    /// Whether anything was known about it.
     pub forgotten: bool,
-    /// Whether the fleet's server was told to forget the origin; `None` without a fleet. If it was not told, the other
-    /// robotgates still have their robots.txt copies.
+    /// Whether the fleet's server was told. If not, the other robotgates keep their copies. `None` without a fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_told: Option<bool>,
 }
@@ -133,21 +122,19 @@ pub struct Forgot {
 // === impl Row ===
 
 impl Row {
-    /// Creates the row for a record of the cache file, as it is at `now`. Returns `None` if the record is invalid. The
-    /// proxy ignores such records too.
+    /// Creates the row for a record of the cache file, as it is at `now`. Returns `None` if the record is invalid.
     pub fn of(origin: &str, record: OriginRecord, policy: &Policy, now: SystemTime) -> Option<Self> {
         let bytes = record.copy().map(|copy| copy.bytes as usize);
         let state = under(record.outline()?, policy);
         Some(Self::new(origin, &state, bytes, policy, now))
     }
 
-    /// Returns what is known about the robots.txt. Returns `None` if the row comes from a proxy of another version, and
-    /// its `holds` is a word that this version does not know.
+    /// Returns what `holds` means, or `None` for a word of another version of the proxy that this version does not
+    /// know.
     pub fn kind(&self) -> Option<AnswerKind> {
         AnswerKind::from_word(&self.holds)
     }
 
-    /// Creates the row for an origin in the proxy's memory.
     pub(super) fn held(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
         let state = under(state.clone(), policy);
         Self::full(origin, &state, policy, now)
@@ -158,8 +145,7 @@ impl Row {
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
-    /// Creates the row for a state that already has the profile of `policy`, as [`under`] returns it. The text of its
-    /// last robots.txt copy has `bytes` bytes.
+    /// `state` already has the profile of `policy`, and `bytes` is the size of its last copy.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
         let copy = match answer {
@@ -179,7 +165,7 @@ impl Row {
             failing_since: state.failing_since().map(Timestamp),
             error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
             answered: state.answered().map(Timestamp),
-            // `bytes` is the size of the last robots.txt copy with rules. If any copy applies, it is this one.
+            // `bytes` is the size of the last copy with rules, the only one that can apply.
             bytes: bytes.filter(|_| copy.is_some()),
             sha256: state.last_copy().map(|copy| copy.sha256),
             source: state.is_shared().then_some(Cow::Borrowed("fleet")),
@@ -191,8 +177,7 @@ impl Row {
 // === impl Detail ===
 
 impl Detail {
-    /// Creates the details of `origin` at `now`. `state` and `tdmrep` are the states of its robots.txt and of its
-    /// `tdmrep.json`.
+    /// Creates the details of `origin` at `now`, from the states of its robots.txt and of its `tdmrep.json`.
     pub fn of(
         origin: &Origin,
         state: OriginState,
@@ -224,7 +209,7 @@ impl Detail {
         }
     }
 
-    /// Returns the text of the last robots.txt copy, byte for byte.
+    /// Returns the text of the last copy, byte for byte.
     pub fn text(&self) -> Option<Cow<'_, [u8]>> {
         match &self.robots_b64 {
             // The proxy writes only valid base64.
@@ -248,7 +233,6 @@ impl SiteUse {
         }
     }
 
-    /// Returns what the lines of a robots.txt say about the use of content, in the order of the lines.
     fn all(policy: &Policy, body: &[u8]) -> Vec<Self> {
         let mut found = Vec::new();
         for statement in statements(policy.profile, body) {
@@ -290,8 +274,7 @@ impl SiteUse {
     }
 }
 
-/// Converts the state to the profile of the policy, as the proxy would. `robots.profile` can have changed since the
-/// state was saved.
+/// Converts a saved state to the profile of the policy, because `robots.profile` can have changed since.
 pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
     match state.is_under(policy) {
         true => state,
@@ -301,7 +284,7 @@ pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
 
 /// Maximum length of an error's text, in bytes.
 const MAX_ERROR: usize = 512;
-/// Maximum number of uses that are shown (`MAX_USES`), and of user-agents for each (`MAX_AGENTS`).
+/// Maximum number of uses that are shown, and of user-agents for each.
 const MAX_USES: usize = 200;
 const MAX_AGENTS: usize = 20;
 /// Maximum length of a text from a robots.txt, in bytes.

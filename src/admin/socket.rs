@@ -1,9 +1,8 @@
-//! The socket next to the cache file, which `robotgate cache` uses while the proxy runs. On the socket, the proxy
-//! answers the same HTTP requests as on the admin listener, and also those that change something. Only the proxy's own
-//! user and root can open the socket.
+//! The socket next to the cache file, for `robotgate cache` while the proxy runs. Only the proxy's own user and root
+//! can open it.
 //!
-//! Only a process that has the cache file open may create the socket. If the socket already exists when a proxy wants
-//! to create it, a killed proxy has left it behind.
+//! Only a process that has the cache file open may create the socket. So a killed proxy has left any socket that
+//! already exists.
 
 use std::{
     ffi::OsString,
@@ -31,14 +30,13 @@ pub struct Serving {
     task: JoinHandle<()>,
 }
 
-/// A listening socket. Dropping it removes its file. It must be dropped before the cache file is closed, because the
-/// next process that opens the cache file creates a socket with the same name.
+/// A listening socket, whose file is removed on drop. Drop it before the cache file is closed: the next process that
+/// opens the cache file creates a socket of the same name.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
 }
 
-/// Why the socket could not be created.
 #[derive(Debug, thiserror::Error)]
 enum SocketError {
     #[error("its path is longer than {MAX_PATH} bytes; choose a shorter cache.path")]
@@ -49,7 +47,6 @@ enum SocketError {
     Io(#[from] io::Error),
 }
 
-/// Returns the path of the socket that belongs to a cache file.
 pub(super) fn path_beside(file: &Path) -> PathBuf {
     let mut path = OsString::from(file);
     path.push(".sock");
@@ -59,8 +56,8 @@ pub(super) fn path_beside(file: &Path) -> PathBuf {
 // === impl Serving ===
 
 impl Serving {
-    /// Serves `admin_server` on the socket next to the cache file `file`, which the caller must have open. If the
-    /// socket cannot be created, logs that and returns `None`. Must be called within a tokio runtime.
+    /// Serves `admin_server` next to the cache file `file`, which the caller must have open. Returns `None` if the
+    /// socket cannot be created. Needs a tokio runtime.
     pub fn start(file: &Path, admin_server: Arc<AdminServer>) -> Option<Self> {
         let bound = Socket::bind(file).and_then(|(socket, listener)| Ok((socket, UnixListener::from_std(listener)?)));
         let (socket, listener) = bound
@@ -76,12 +73,11 @@ impl Serving {
         Some(Self { stop, task })
     }
 
-    /// Removes the socket. Does not wait for clients, but those that wait for a response still get it. Must be called
-    /// before the cache file is closed. Otherwise, another proxy could open the file and create a socket with the same
-    /// name, and this method would remove that socket.
+    /// Stops accepting and removes the socket; begun responses are completed. Call this before the cache file is
+    /// closed, because the next process creates a socket of the same name.
     pub async fn stop(self) {
         self.stop.cancel();
-        // If the task panicked, the panic is already on stderr.
+        // A panic is already on stderr.
         let _ = self.task.await;
     }
 }
@@ -102,7 +98,7 @@ async fn accept(listener: UnixListener, socket: Socket, admin_server: Arc<AdminS
 // === impl Socket ===
 
 impl Socket {
-    /// Creates a listening socket next to the cache file `file`, which the caller must have open.
+    /// The caller must have the cache file `file` open.
     fn bind(file: &Path) -> Result<(Self, StdListener), SocketError> {
         let path = path_beside(file);
         if path.as_os_str().as_bytes().len() > MAX_PATH {
@@ -114,8 +110,7 @@ impl Socket {
         let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
         bind(&socket, &address).map_err(io::Error::from)?;
         let made = Self { path };
-        // Before this line, the file of the socket may have been open to other users. That did no harm, because no
-        // client can connect before `listen`.
+        // Nobody can connect before `listen`, so the mode of the file did not matter until here.
         fs::set_permissions(&made.path, fs::Permissions::from_mode(0o600))?;
         listen(&socket, BACKLOG).map_err(io::Error::from)?;
         Ok((made, StdListener::from(socket)))
@@ -124,7 +119,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // If the file cannot be removed, the next start replaces it.
+        // The next start replaces a file that is left.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -138,9 +133,8 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Maximum length of a socket's path in bytes (unix(7)).
+/// Maximum length of a socket's path, in bytes (unix(7)).
 const MAX_PATH: usize = 107;
-/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -13,48 +13,43 @@ use crate::{
 /// Statistics of the cache file, and of the proxy that has the file open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// The path of the cache file.
     pub path: String,
-    /// Size of the cache file.
     pub file_bytes: u64,
     #[serde(flatten)]
     pub count: Count,
-    /// Number of different robots.txt texts that are stored.
+    /// Several origins can share a text.
     pub texts: u64,
     pub text_bytes: u64,
-    /// The state of the proxy that has the cache file open; `null` if no proxy runs.
+    /// `None` if no proxy runs.
     pub running: Option<Running>,
 }
 
-/// How many origins are in the cache file, in total and by what is known of them.
+/// How many origins are in the cache file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Number of all known origins.
     pub origins: u64,
     /// Numbers of origins by what is known of their robots.txt; see [`Row::holds`](super::Row::holds).
     pub holds: BTreeMap<Cow<'static, str>, u64>,
-    /// Number of origins whose last fetch failed, even if an earlier robots.txt copy still applies.
+    /// Origins whose last fetch failed, even if an earlier copy still applies.
     pub failing: u64,
-    /// Number of origins with a robots.txt text. Several origins can have the same text.
     pub origins_with_text: u64,
 }
 
 /// What the running proxy has in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Number of origins whose latest state is not yet on disk.
+    /// Origins whose latest state is not yet on disk.
     pub waiting_writes: usize,
     pub memory_origins: usize,
     pub memory_bytes: u64,
     pub memory_max_bytes: u64,
-    /// Number of fetches that run or wait to run.
+    /// Fetches that run or wait to run.
     pub fetches: usize,
 }
 
 // === impl Stats ===
 
 impl Stats {
-    /// Creates the statistics of the cache file at `path`. `count` are the numbers of its origins.
     pub(super) fn new(path: &Path, file: &CopyFile, count: Count, running: Option<Running>) -> Result<Self, FileError> {
         let contents = file.contents()?;
         Ok(Self {
@@ -71,7 +66,7 @@ impl Stats {
 // === impl Count ===
 
 impl Count {
-    /// Counts an origin. An origin whose record is invalid is not counted.
+    /// Counts an origin, unless its record is invalid.
     pub fn add(&mut self, record: OriginRecord, policy: &Policy, now: SystemTime) {
         let has_text = record.copy().is_some();
         let Some(state) = record.outline() else { return };

@@ -1,5 +1,4 @@
-//! The versions of a site's robots.txt in the store of evidence, and the difference between two, for the API and for
-//! `robotgate cache history`. All functions block.
+//! The versions of a site's robots.txt in the store of evidence, and the difference between two. All functions block.
 
 use std::{path::Path, time::Duration};
 
@@ -21,8 +20,7 @@ pub struct Version {
     /// 1 for the oldest version.
     pub version: usize,
     pub first_seen: Timestamp,
-    /// When the site last answered with this version. The store of evidence records this once a day, so for the last
-    /// version it can be up to a day too early.
+    /// When the site last answered with this version. For the last version, this can be up to a day too early.
     pub last_seen: Timestamp,
     pub status: Option<u16>,
     pub bytes: Option<u32>,
@@ -30,7 +28,7 @@ pub struct Version {
     pub sha256: Option<Sha256>,
 }
 
-/// All versions of the robots.txt of a site.
+/// All versions of a site's robots.txt.
 #[derive(Debug)]
 pub struct Versions {
     reader: EvidenceReader,
@@ -43,12 +41,11 @@ pub struct Versions {
 pub struct Difference {
     pub from: Version,
     pub to: Version,
-    /// Whether the rules differ: `changed` or [`UNCHANGED`].
+    /// `changed` or [`UNCHANGED`].
     pub rules: &'static str,
     pub rules_added: usize,
     pub rules_removed: usize,
     pub groups: Vec<GroupChange>,
-    /// The difference between the texts, line by line.
     pub diff: String,
     /// Whether `groups` is incomplete.
     #[serde(skip)]
@@ -98,10 +95,10 @@ impl Versions {
         })
     }
 
-    /// Compares two versions of a robots.txt. `profile` says how to read their rules.
+    /// Compares two versions of a robots.txt.
     ///
     /// # Errors
-    /// Fails if the store of evidence cannot be read, or no longer has the text of one of the two versions.
+    /// Fails if the store cannot be read, or no longer has one of the texts.
     pub fn difference(&self, profile: Profile, from: &Version, to: &Version) -> Result<Difference, VersionError> {
         let (before, after) = (self.text(from)?, self.text(to)?);
         let found = changes(profile, &before, &after);
@@ -117,17 +114,16 @@ impl Versions {
         })
     }
 
-    /// Returns the two versions to compare. `named` contains up to two versions, as [`find`](Self::find) takes them. A
-    /// single version is compared with the one before it. If `named` is empty, the last version is compared with the
-    /// one before it. `list` must not be empty.
+    /// Returns the two versions to compare: those in `named`, or the named one and the one before it, or the last two.
+    /// `list` must not be empty.
     ///
     /// # Errors
-    /// Fails if a version in `named` does not exist, or if the version to compare with the one before it is the oldest.
+    /// Fails if a named version does not exist, or if there is none before it.
     pub fn pair(&self, named: &[String]) -> Result<(&Version, &Version), VersionError> {
         pair(&self.list, named)
     }
 
-    /// Finds a version by its number or the beginning of its SHA-256. If several versions match, returns the last.
+    /// Finds a version by its number or the beginning of its SHA-256; the last one if several match.
     ///
     /// # Errors
     /// Fails if there is no such version.
@@ -160,14 +156,13 @@ impl Version {
     }
 }
 
-/// See [`Versions::pair`].
 fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &'v Version), VersionError> {
     let (from, to) = match named {
         [from, to] => (find(versions, from)?, find(versions, to)?),
         [] | [_] => {
             let to = match named.first() {
                 Some(named) => find(versions, named)?,
-                // The caller of `Versions::pair` has made sure that there is at least one version.
+                // The caller of `Versions::pair` has made sure that the list is not empty.
                 None => &versions[versions.len() - 1],
             };
             let from = to.version.checked_sub(2).map(|before| &versions[before]);
@@ -179,13 +174,12 @@ fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &
             })?;
             (from, to)
         }
-        // This cannot happen: clap and the API accept at most two versions.
+        // clap and the API accept at most two versions.
         _ => return Err(VersionError::Unknown("--diff compares two versions at most".to_owned())),
     };
     Ok((from, to))
 }
 
-/// Finds a version by its number or the beginning of its SHA-256. If several versions match, returns the last.
 fn find<'v>(versions: &'v [Version], named: &str) -> Result<&'v Version, VersionError> {
     let number: Option<usize> = named.parse().ok();
     let by_number = number.and_then(|number| versions.get(number.checked_sub(1)?));
@@ -209,7 +203,7 @@ pub fn short(sha256: Sha256) -> String {
     sha256.to_string()[..SHOWN_DIGITS].to_owned()
 }
 
-/// Formats the difference between the texts, line by line. Control characters are escaped.
+/// Control characters are escaped.
 fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
@@ -240,15 +234,13 @@ fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
 
 /// The value of [`Difference::rules`] if only lines that are not rules differ.
 pub const UNCHANGED: &str = "unchanged";
-/// How many digits of a SHA-256 are shown, and how many digits are needed to name a version.
+/// Digits of a SHA-256 that are shown, and that are needed to name a version.
 const SHOWN_DIGITS: usize = 12;
 const MIN_DIGITS: usize = 6;
-/// How long the comparison searches for the shortest difference.
+/// How long to search for the shortest difference.
 const MAX_TIME: Duration = Duration::from_secs(1);
-/// Maximum number of lines of a difference.
 const MAX_LINES: usize = 5000;
-/// If the user names a version that does not exist, the error quotes that name. This is the maximum length of the
-/// quoted name, in bytes.
+/// Maximum length in bytes of an unknown version that an error quotes.
 const MAX_NAME: usize = 100;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! Reads the cache file for an operator: a part of the list of origins, one origin, or a part of the statistics. Each
-//! function reads only a part of the file, so that it does not lock the file for long and never has all of it in
-//! memory. The functions block, and never change the file.
+//! Reads the cache file for an operator, in parts, so that it does not lock the file for long. The functions block, and
+//! never change the file.
 
 use std::time::SystemTime;
 
@@ -14,10 +13,10 @@ use crate::{
     store::{CopyFile, FileError, OriginRecord},
 };
 
-/// The name of the origin at which the next part of the file begins. `None` if no origins are left.
+/// The origin at which the next part of the file begins; `None` at the end.
 pub(super) type Next = Option<String>;
 
-/// Reads at most `limit` origins, from the name `start` on. Of these, returns those whose name contains `filter`.
+/// Of the next `limit` origins from `start` on, returns those whose name contains `filter`.
 pub(super) fn rows(
     file: &CopyFile,
     start: &str,
@@ -35,7 +34,7 @@ pub(super) fn rows(
     Ok((rows, next))
 }
 
-/// Reads at most `limit` origins, from the name `start` on, and adds them to `count`.
+/// Adds the next `limit` origins from `start` on to `count`.
 pub(super) fn count(
     file: &CopyFile,
     start: &str,
@@ -47,7 +46,6 @@ pub(super) fn count(
     some(file, start, limit, |_, record| count.add(record, policy, now))
 }
 
-/// Returns all that is known about an origin.
 pub(super) fn detail(file: &CopyFile, origin: &Origin, policy: &Policy) -> Result<Option<Detail>, FileError> {
     let state = file.read(&origin.to_string())?;
     let Some(state) = state else { return Ok(None) };

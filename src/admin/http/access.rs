@@ -1,7 +1,5 @@
-//! Access control. If a token is configured, clients must present it. Without a token, only clients on this machine are
-//! served, and a browser on this machine must not send requests from a web page of another origin.
-//!
-//! This module does no I/O itself. It passes allowed requests on to their handlers.
+//! Access control. Clients must present the token if one is configured. Otherwise, only clients on this machine are
+//! served, and in a browser no web page of another origin. Does no I/O.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,7 +9,6 @@ use http::{HeaderMap, Version, header, request::Parts};
 use super::{Context, connection::ConnectionInfo, problem::Problem};
 use crate::config::AdminToken;
 
-/// Passes a request on to its handler, or returns why it is refused.
 pub(super) async fn check(
     State(context): State<Arc<Context>>,
     request: axum::extract::Request,
@@ -33,8 +30,7 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
             Some(presented) if token.is(presented) => Ok(()),
             Some(_) => Err(Problem::WrongToken),
         },
-        // Without a token in the configuration, only this machine may use the API. Removing the token must not open the
-        // API to every machine.
+        // Removing the token from the configuration must not open the API to every machine.
         None if !is_from_this_host(head) => Err(Problem::Remote),
         None if !is_local_name(head) => Err(Problem::Host),
         None if !OPEN.contains(&path) && is_of_another_page(&head.headers) => Err(Problem::CrossSite),
@@ -42,7 +38,7 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
     }
 }
 
-/// Returns the token in the Authorization field of a request (RFC 6750 §2.1).
+/// Returns the token of a request (RFC 6750 §2.1).
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut fields = headers.get_all(header::AUTHORIZATION).iter();
     let (field, None) = (fields.next()?.as_bytes(), fields.next()) else {
@@ -58,16 +54,15 @@ fn is_from_this_host(head: &Parts) -> bool {
         .is_some_and(|info| info.is_local)
 }
 
-/// Returns whether the host of the request is `localhost` or an IP address. Every other name could belong to a web site
-/// that makes it resolve to this machine (DNS rebinding). To a browser, the pages of that site would then have the same
-/// origin as this API.
+/// Accepts only `localhost` and IP addresses. A web site could make any other name resolve to this machine (DNS
+/// rebinding), and its pages would then have the same origin as this API.
 fn is_local_name(head: &Parts) -> bool {
     if let Some(host) = head.uri.host() {
         return is_local(host);
     }
     let mut fields = head.headers.get_all(header::HOST).iter();
     match (fields.next(), fields.next()) {
-        // HTTP/1.0 needs no Host field. No browser uses HTTP/1.0, so such a request is not from a web page.
+        // HTTP/1.0 needs no Host field, and no browser uses HTTP/1.0.
         (None, None) => head.version == Version::HTTP_10,
         (Some(host), None) => host.to_str().is_ok_and(|host| is_local(without_port(host))),
         _ => false,
@@ -86,14 +81,13 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Returns whether the browser says that a page of another origin sends the request.
+/// Returns whether a browser says that a page of another origin sends the request.
 fn is_of_another_page(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
-/// Paths whose responses contain nothing secret. They need no token, and web pages of other origins may request them.
-/// The operators' page is one of them, because it asks the user for the token.
+/// Paths whose responses contain nothing secret, so they need no token. The operators' page itself asks for the token.
 pub(super) const OPEN: [&str; 8] = [
     "/",
     "/page.css",

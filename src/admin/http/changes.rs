@@ -19,7 +19,7 @@ pub(super) struct Params {
 
 #[derive(Serialize)]
 pub(super) struct Changes {
-    /// The records of the audit log, byte for byte, the newest last.
+    /// Records of the audit log, byte for byte, the newest last.
     changes: Vec<Box<RawValue>>,
 }
 

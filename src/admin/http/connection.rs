@@ -1,5 +1,4 @@
-//! Serves one connection of an operator: its requests one after the other. Limits the time that the client takes to
-//! send a request and to read a response. Does not look at what a request asks for.
+//! Serves one connection of an operator, and limits the time to send a request and to read a response.
 
 use std::{
     io,
@@ -26,16 +25,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::limiter::ConnectionPermit;
 
-/// How a request arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionInfo {
-    /// Whether the request came to an address that only this machine can reach.
+    /// Whether only this machine can reach the address of the connection.
     pub(super) is_local: bool,
 }
 
-/// Serves requests with `routes` until the client closes the connection or sends nothing for too long, or until the
-/// connection has to make room for another one. When `until` is cancelled, completes the response that has begun, and
-/// ends.
+/// Serves requests with `routes` until the client is done or too slow, or until another connection needs the place.
+/// When `until` is cancelled, completes a response that has begun, and ends.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     info: ConnectionInfo,
@@ -81,20 +78,19 @@ pub(super) async fn serve(
     }
 }
 
-/// A stream that limits the time in which the client must read a whole response. Reading a few bytes now and then does
-/// not extend that time.
+/// A stream that limits the time in which the client must read a whole response.
 struct TimedIo<S> {
     stream: S,
     permit: Arc<ConnectionPermit>,
-    /// When the client must have read the response bytes that are written now. `None` if no bytes wait for the client.
+    /// When the client must have read the waiting bytes; `None` if no bytes wait.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 // === impl TimedIo ===
 
 impl<S> TimedIo<S> {
-    /// Fails if the client has not read the waiting bytes in time. `waits` says whether bytes wait for the client. The
-    /// time limit begins with the first call that sets `waits`.
+    /// Fails if the client has not read the waiting bytes in time. The time begins with the first call that sets
+    /// `waits`.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
             self.permit.set_sending(true);
@@ -152,11 +148,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
     }
 }
 
-/// Time that a client has to send the head of a request, from the start of the connection or the end of the previous
-/// response.
+/// Time to send the head of a request, from the start of the connection or the end of the last response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time that a client has to read a response. It begins when robotgate can write no more bytes, because the system's
-/// buffers are full of bytes that the client has not read. Most responses fit into these buffers.
+/// Time to read a response, from when the system's buffers are full. Most responses fit into them.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum size of a request's head in bytes.
+/// Maximum size of a request's head, in bytes.
 const MAX_HEAD: usize = 64 * 1024;

@@ -1,6 +1,5 @@
-//! Tells a bot whether it may fetch a URL, before it requests the URL. Decides in the same way as the proxy, with the
-//! same code and the same robots.txt copies. The decision is not logged, because no request is sent. If a robots.txt
-//! has to be fetched, the log gets a line about the fetch, as for a bot's request.
+//! Tells a bot whether it may fetch a URL, with the code and the robots.txt copies of the proxy. The decision is not
+//! logged, because no request is sent.
 
 use std::{
     borrow::Cow,
@@ -30,7 +29,6 @@ use crate::{
     text::{Timestamp, plain},
 };
 
-/// The decision that a request for the URL would get.
 #[derive(Debug, Serialize)]
 pub(super) struct DecisionFields {
     agent: String,
@@ -38,18 +36,16 @@ pub(super) struct DecisionFields {
     verdict: &'static str,
     reason: &'static str,
     enforcement: &'static str,
-    /// Whether the proxy would forward the request.
     forwarded: bool,
-    /// The name of the configured bot, or the product token of a bot that is not configured.
+    /// The configured bot, or the product token of another bot.
     bot: Option<String>,
     sentence: &'static str,
-    /// Whether the request would be refused if the client does not prove which bot it is.
+    /// Whether the request would be refused without a proof of identity.
     needs_proof: bool,
     rule: Option<String>,
     line: Option<u32>,
     group: Option<String>,
-    /// Which way of reading the path decided (`reading`), and the path read in this way (`read_as`) if that differs
-    /// from the path as sent.
+    /// `read_as` is `None` if this reading does not change the path.
     reading: Option<&'static str>,
     read_as: Option<String>,
     robots_url: String,
@@ -57,17 +53,16 @@ pub(super) struct DecisionFields {
     robots_fetched: Option<Timestamp>,
     robots_expires: Option<Timestamp>,
     robots_error: Option<String>,
-    /// If the refusal is temporary, the seconds after which to ask again.
+    /// In seconds, if the refusal is temporary.
     retry_after: Option<u64>,
-    /// The earliest time at which the request would be forwarded; `null` if that is now.
+    /// The earliest time at which the request would be forwarded; `None` if that is now.
     not_before: Option<Timestamp>,
-    /// Which limit of `[pace]` delays the request or refuses it.
+    /// The limit of `[pace]` that delays or refuses the request.
     pace_cause: Option<&'static str>,
-    /// What the site says about the purposes of the bot; `null` if the bot has no purposes.
+    /// `None` if the bot has no purposes.
     usage: Option<UsageFields>,
 }
 
-/// What the site says about the purposes of the bot, with a sentence for each statement.
 #[derive(Debug, Serialize)]
 pub(super) struct UsageFields {
     #[serde(flatten)]
@@ -75,7 +70,6 @@ pub(super) struct UsageFields {
     sentences: Vec<String>,
 }
 
-/// A question that could not be decided, and why.
 #[derive(Debug, Serialize)]
 struct Undecided {
     agent: String,
@@ -94,7 +88,7 @@ enum ListedDecision {
 #[serde(deny_unknown_fields)]
 struct Questions {
     requests: Vec<DecideParams>,
-    /// A robots.txt to use instead of the robots.txt of every site.
+    /// Replaces the robots.txt of every site.
     robots: Option<String>,
 }
 
@@ -103,7 +97,6 @@ impl Form for Questions {
         r#"{"requests": [{"agent": "BOT", "url": "URL"}, ...]}, and maybe "robots": "ROBOTS.TXT""#;
 }
 
-/// A robots.txt to use instead of the robots.txt of every site, already parsed.
 #[derive(Clone)]
 struct Given {
     generation: Arc<Generation>,
@@ -115,7 +108,6 @@ pub(super) struct Decisions {
     decisions: Vec<ListedDecision>,
 }
 
-/// Answers a request with one question: may this bot fetch this URL?
 pub(super) async fn one(
     State(context): State<Arc<Context>>,
     StrictQuery(question): StrictQuery<DecideParams>,
@@ -127,7 +119,6 @@ pub(super) async fn one(
     Ok(Json(DecisionFields::new(&generation, question, &decision, later)))
 }
 
-/// Decides many questions, some of them at the same time.
 pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) -> Result<Json<Decisions>, Problem> {
     let Questions {
         requests: questions,
@@ -146,7 +137,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
         None => None,
     };
     let next = Arc::new(AtomicUsize::new(0));
-    // If the client disconnects, this set of tasks is dropped, which cancels the remaining questions.
+    // If the client disconnects, dropping this set cancels the remaining questions.
     let mut working = JoinSet::new();
     for _ in 0..AT_ONCE.min(questions.len()) {
         let (context, questions, next) = (context.clone(), questions.clone(), next.clone());
@@ -172,12 +163,11 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
 
 async fn decide(context: &Context, question: &DecideParams, given: Option<&Given>) -> Result<DecisionFields, String> {
     let target = question.target()?;
-    // Each decision can start a fetch, and bots need fetches too. So all clients of the API together may run only
-    // `DECISIONS` decisions at a time. The semaphore is never closed, so `acquire` cannot fail.
+    // Decisions can start fetches, which bots need too. The semaphore is never closed.
     let _turn = context.deciding.acquire().await;
     if let Some(given) = given {
         let (Given { generation, lookup }, question) = (given.clone(), question.clone());
-        // To match a long path with a long robots.txt can take long, so this runs on a blocking thread.
+        // Matching a long path with a long robots.txt takes long.
         let deciding = tokio::task::spawn_blocking(move || {
             let decision = proxy::decide_with(&generation, asked(&generation, &question, target), lookup);
             DecisionFields::new(&generation, question, &decision, None)
@@ -191,7 +181,6 @@ async fn decide(context: &Context, question: &DecideParams, given: Option<&Given
     Ok(DecisionFields::new(&generation, question.clone(), &decision, later))
 }
 
-/// Decides a question in the same way as the proxy decides a request of the bot.
 pub(super) async fn judge(
     generation: &Generation,
     question: &DecideParams,
@@ -201,7 +190,6 @@ pub(super) async fn judge(
     proxy::decide(generation, proxy::operators(&generation.config), asked, &mut None).await
 }
 
-/// Converts a question of the API to the question that the proxy would decide for a request of this bot.
 pub(super) fn asked(generation: &Generation, question: &DecideParams, target: Target) -> decision::Question {
     let unproven = question.proof == AssumedProof::None;
     let config = &generation.config;
@@ -228,8 +216,7 @@ impl Given {
 // === impl DecisionFields ===
 
 impl DecisionFields {
-    /// Creates the answer to a question. `later` says when the proxy would forward the request, and which limit of
-    /// `[pace]` delays it until then; `None` if no limit delays it.
+    /// `later` says when the proxy would forward the request, and which limit of `[pace]` delays it until then.
     pub(super) fn new(
         generation: &Generation,
         question: DecideParams,

@@ -1,5 +1,5 @@
-//! Serves the operators' page, openapi.json, the metrics, and the instructions to make clients trust the proxy. The
-//! files of the page are built into the program, so the page works without the internet.
+//! Serves the operators' page, openapi.json, the metrics, and the instructions to make clients trust the proxy. All
+//! files are built into the program.
 
 use std::sync::Arc;
 
@@ -29,13 +29,11 @@ pub(super) async fn script() -> impl IntoResponse {
     file("text/javascript; charset=utf-8", SCRIPT)
 }
 
-/// Serves openapi.json, the description of the API for programs.
 pub(super) async fn openapi() -> impl IntoResponse {
     file("application/json", OPENAPI)
 }
 
-/// Returns a file that is built into the program. Browsers must not cache it, because an upgrade of robotgate can
-/// change it.
+/// Browsers must not cache the file, because an upgrade of robotgate can change it.
 fn file(kind: &'static str, text: &'static str) -> ([(HeaderName, &'static str); 2], &'static str) {
     let fields = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
     (fields, text)
@@ -48,13 +46,12 @@ pub(super) async fn metrics(
     let format = Format::accepted(accept(&headers));
     let _turn = context.counting.acquire().await;
     let live = context.live.clone();
-    // If the proxy knows many origins, counting them takes long, so this runs on a blocking thread.
+    // Counting many origins takes long.
     let text = tokio::task::spawn_blocking(move || live.metrics_text(format)).await;
     let text = text.map_err(|_| Problem::Unavailable("there are no metrics"))?;
     Ok(([(header::CONTENT_TYPE, format.content_type())], text))
 }
 
-/// Serves the local authority's certificate or the instructions to install it, depending on the path.
 pub(super) async fn trust(
     State(context): State<Arc<Context>>,
     uri: Uri,
@@ -73,14 +70,13 @@ pub(super) async fn trust(
     ))?;
     let fields = [
         (header::CONTENT_TYPE, page.content_type),
-        // The style sheet is inside this page, because `robotgate.internal` serves the page too, but serves no style
-        // sheets. So the page needs its own policy.
+        // `robotgate.internal` serves this page too, but no style sheets. So the page contains its style sheet, and
+        // needs its own policy.
         (header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST),
     ];
     Ok((fields, page.body).into_response())
 }
 
-/// Returns the proxy's URL, with an address that clients can reach.
 fn proxy(listeners: &Listeners) -> String {
     let addresses = listeners.addresses();
     let find = |wanted, scheme| {
@@ -100,7 +96,7 @@ fn accept(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::ACCEPT)?.to_str().ok()
 }
 
-/// The scripts of the page, as one file. They use each other's functions and variables. The last one starts the page.
+/// The scripts share functions and variables. The last one starts the page.
 pub(super) const SCRIPT: &str = concat!(
     include_str!("../page/tools.js"),
     include_str!("../page/charts.js"),

@@ -1,5 +1,5 @@
-//! Explains why a bot may or may not fetch a URL. Returns the same report as the command `explain`, for the robots.txt
-//! copy that the proxy has, and also the text of that copy.
+//! Explains why a bot may or may not fetch a URL, like the command `explain`, with the robots.txt copy that the proxy
+//! has.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -24,14 +24,12 @@ use crate::{
 pub(super) struct Explained {
     decision: DecisionFields,
     report: Box<RawValue>,
-    /// The robots.txt on which the decision is based, if there is one.
     file: Option<File>,
 }
 
 #[derive(Serialize)]
 struct File {
     text: String,
-    /// The number of the line that decides. `None` if no line does.
     line: Option<u32>,
     truncated: bool,
 }
@@ -41,12 +39,12 @@ pub(super) async fn explain(
     StrictQuery(question): StrictQuery<DecideParams>,
 ) -> Result<Json<Explained>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
-    // The semaphore is never closed, so this is never `None`.
+    // The semaphore is never closed.
     let turn = context.explaining.clone().acquire_owned().await.ok();
     let generation = context.live.generation();
     let decision = judge(&generation, &question, target).await?;
     let later = generation.not_before(&decision).await;
-    // Explaining a large robots.txt takes long, so it runs on a blocking thread.
+    // Explaining a large robots.txt takes long.
     let explaining = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         explained(&generation, question, &decision, later)

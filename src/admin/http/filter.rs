@@ -1,8 +1,7 @@
 //! The filter of the list of refusals: `bot:AcmeBot reason:rule site:example.com since:1h`.
 //!
-//! A refusal passes if each field that the filter names has the wanted value. If the filter names a field several
-//! times, one of the values is enough. A minus sign before a field excludes its value. Words without a field must occur
-//! in the text that the list shows for the refusal. This module reads no clock: the time is a parameter.
+//! A refusal passes if each field in the filter has one of the wanted values; a minus sign excludes a value. Words
+//! without a field must occur in the text that the list shows. Reads no clock.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -14,10 +13,9 @@ use crate::{
     text::words,
 };
 
-/// The filter of the list of refusals, parsed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Filter {
-    /// Words without a field, in lower case.
+    /// In lower case.
     words: Vec<String>,
     wanted: Vec<(Field, Vec<String>)>,
     excluded: Vec<(Field, String)>,
@@ -47,10 +45,7 @@ words! {
 // === impl Filter ===
 
 impl Filter {
-    /// Parses a filter. Relative times in it, such as `1h`, count back from `now`.
-    ///
-    /// # Errors
-    /// Fails if the filter names an unknown field, or a value that the field cannot have. The error is a sentence.
+    /// Parses a filter. Relative times such as `1h` count back from `now`. The error is a sentence.
     pub(super) fn parse(text: &str, now: SystemTime) -> Result<Self, String> {
         let mut filter = Self::default();
         for term in terms(text)? {
@@ -58,7 +53,7 @@ impl Filter {
                 Some(rest) if !term.is_quoted => (true, rest),
                 _ => (false, &*term.text),
             };
-            // A term such as `https://a.example` is a word, not a field `https` with a value.
+            // `https://a.example` is a word, not a field.
             let parts = named.split_once(':').filter(|(_, value)| !value.starts_with("//"));
             let Some((name, value)) = parts.filter(|_| !term.is_quoted) else {
                 if !term.text.is_empty() {
@@ -87,12 +82,10 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Returns whether the filter is empty, so that every refusal passes it.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns whether a refusal passes the filter.
     pub(super) fn passes(&self, record: &LoggedRefusal<'_>) -> bool {
         let is_in_time = self.since.is_none_or(|since| record.time.0 >= since)
             && self.until.is_none_or(|until| record.time.0 < until);
@@ -110,7 +103,7 @@ impl Filter {
 // === impl Field ===
 
 impl Field {
-    /// Checks that the field can have `value`. Returns the value in lower case, as `has` expects it.
+    /// Returns the value in lower case, if the field can have it.
     fn checked(self, value: &str) -> Result<String, String> {
         let known: &[&str] = match self {
             Self::Verdict => &Verdict::ALL.map(Verdict::as_str),
@@ -129,7 +122,7 @@ impl Field {
 // === impl LoggedRefusal ===
 
 impl LoggedRefusal<'_> {
-    /// Returns whether the record has `value` in `field`. `value` is in lower case.
+    /// `value` is in lower case.
     fn has(&self, field: Field, value: &str) -> bool {
         let contains = |text: &Cow<'_, str>| text.to_lowercase().contains(value);
         match field {
@@ -147,7 +140,7 @@ impl LoggedRefusal<'_> {
             Field::Identity => *self.identity == *value,
             Field::Forwarded => self.forwarded == (value == "yes"),
             Field::Id => *self.id == *value,
-            // `Filter::passes` itself compares the times.
+            // `Filter::passes` compares the times.
             Field::Since | Field::Until => true,
         }
     }
@@ -180,15 +173,12 @@ impl LoggedRefusal<'_> {
     }
 }
 
-/// A part of a filter: a word, or a field with its value.
 struct Term {
     text: String,
-    /// Whether the term began with a quotation mark. Then it is a word, even if it contains a colon or begins with a
-    /// minus sign.
+    /// A quoted term is a word, whatever it contains.
     is_quoted: bool,
 }
 
-/// Splits at spaces outside quotation marks, and removes the quotation marks.
 fn terms(text: &str) -> Result<Vec<Term>, String> {
     let mut terms = Vec::new();
     let (mut term, mut is_inside) = (None::<Term>, false);

@@ -1,4 +1,4 @@
-//! Answers health checks: is the process alive, and does it accept requests of bots?
+//! Answers health checks.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -7,20 +7,12 @@ use http::StatusCode;
 
 use super::Context;
 
-/// Always returns `ok`, because any response shows that the process is alive.
 pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
 
-/// Returns whether the proxy is ready for requests of bots. If not, a load balancer sends bots to another proxy. The
-/// proxy is not ready:
-///
-/// - when it is stopping,
-/// - while the audit log cannot be written, because the proxy then forwards no request,
-/// - while evidence cannot be stored, if the configuration requires evidence.
-///
-/// The text of the response also says if robots.txt copies cannot be kept on disk, evidence cannot be stored, or the
-/// audit log cannot be sealed.
+/// Returns 503, so that a load balancer sends bots to another proxy, when robotgate stops, or while it cannot write the
+/// audit log or required evidence. The text also names lesser problems.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())
@@ -40,10 +32,8 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
         ];
         let troubles = troubles.into_iter().flatten().map(|trouble| format!("{trouble}\n"));
         let (status, state) = match context.live.generation().evidence_is_stalled() {
-            // The configuration has `evidence.required`, and evidence cannot be stored. So no request can be decided
-            // with a new robots.txt.
+            // With `evidence.required`, no request can be decided with a new robots.txt now.
             true => (StatusCode::SERVICE_UNAVAILABLE, "evidence cannot be stored\n"),
-            // Without `evidence.required`, requests are decided even if evidence cannot be stored.
             false => (StatusCode::OK, "ready\n"),
         };
         (status, format!("{state}{}", troubles.collect::<String>()).into())

@@ -1,5 +1,4 @@
-//! Serves the history of the last days: counts over time for charts, and tables, such as the most refused sites and
-//! bots.
+//! Serves the history of the last days, as counts over time and as tables.
 
 use std::{
     sync::Arc,
@@ -51,7 +50,7 @@ pub(super) async fn history(
         return Err(Problem::Bad("from is not before until".to_owned()));
     }
     let history = context.live.history().clone();
-    // To add up the many counts of a day takes long, so this runs on a blocking thread.
+    // Adding up the counts of a day takes long.
     let reporting = tokio::task::spawn_blocking(move || {
         let question = HistoryQuestion {
             from,
@@ -70,9 +69,7 @@ pub(super) async fn history(
         .map_err(|_| Problem::Unavailable("the history cannot be read now; try again"))
 }
 
-/// How far back the report goes if the request does not say.
 const USUAL_TIME: Duration = Duration::from_secs(3600);
-/// How many rows a table has if the request does not say.
+/// Number of rows of a table, if the request does not name one.
 const USUAL: usize = 10;
-/// Maximum number of rows of a table.
 const MOST: usize = 50;

@@ -21,34 +21,31 @@ use crate::{
     usage::{Purpose, Purposes},
 };
 
-/// A parsed query. A query with an unknown field is refused.
+/// A parsed query without unknown fields.
 pub(super) struct StrictQuery<T>(pub(super) T);
 
-/// A type that can be read from the query or the content of a request.
 pub(super) trait Form: DeserializeOwned {
-    /// What the query or the content has to look like. Error messages show this.
+    /// What the input has to look like, for error messages.
     const FORM: &'static str;
 }
 
-/// The question whether a bot may fetch a URL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecideParams {
-    /// A User-Agent field, or only the name of a bot.
+    /// A User-Agent field, or the name of a bot.
     pub(super) agent: String,
     pub(super) url: String,
     #[serde(default)]
     pub(super) proof: AssumedProof,
-    /// Purposes that replace those of the bot. Can be one purpose, several with commas between them, or a list in JSON.
+    /// Purposes that replace those of the bot: one, several with commas between them, or a list in JSON.
     #[serde(default, rename = "purpose", deserialize_with = "purposes")]
     pub(super) purposes: Option<Purposes>,
 }
 
-/// Which proof of its identity the bot in the question is assumed to have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AssumedProof {
-    /// Everything that the bot's configuration requires.
+    /// The bot has every proof that its configuration requires.
     #[default]
     Assumed,
     None,
@@ -65,7 +62,7 @@ impl<T: Form, S: Send + Sync> FromRequestParts<S> for StrictQuery<T> {
             Ok(Query(query)) => Ok(Self(query)),
             Err(rejection) => {
                 let why = rejection.body_text();
-                // axum's message has a general part before the colon, which does not say what is wrong.
+                // axum's text before the colon does not say what is wrong.
                 let why = why.split_once(": ").map_or(&*why, |(_, why)| why);
                 let why = in_words(why).unwrap_or_else(|| "the query cannot be read".to_owned());
                 Err(Problem::Bad(format!("{why}; write {}", T::FORM)))
@@ -81,10 +78,7 @@ impl Form for DecideParams {
 }
 
 impl DecideParams {
-    /// Parses the URL of the question.
-    ///
-    /// # Errors
-    /// Fails if no bot could request this URL or send this User-Agent. The error is a sentence that says why.
+    /// Parses the URL. The error is a sentence.
     pub(super) fn target(&self) -> Result<Target, String> {
         check_agent(&self.agent)?;
         let target = Target::parse(&self.url);
@@ -121,7 +115,6 @@ pub(super) fn moment(text: &str, now: SystemTime) -> Result<SystemTime, String> 
     })
 }
 
-/// Checks that a User-Agent field can hold `agent`.
 pub(super) fn check_agent(agent: &str) -> Result<(), String> {
     match agent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
         true => Err("the agent has a control character, which no User-Agent field can hold".to_owned()),
@@ -129,7 +122,6 @@ pub(super) fn check_agent(agent: &str) -> Result<(), String> {
     }
 }
 
-/// Reads the JSON content of a request.
 pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     if !is_json(request.headers()) {
         return Err(Problem::MediaType);
@@ -152,7 +144,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     })
 }
 
-/// Turns an error of serde into a message that names the parameter. Returns `None` if the error is of an unknown form.
+/// Turns an error of serde into a message that names the parameter, if its form is known.
 fn in_words(why: &str) -> Option<String> {
     if let Some((value, known)) = why.split_once(NOT_A_PURPOSE) {
         let value = value.strip_prefix("purpose: ").unwrap_or(value);
@@ -174,8 +166,7 @@ fn in_words(why: &str) -> Option<String> {
         let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
         return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
     }
-    // An error about a value begins with the name of its parameter and a colon. If there is a space before the colon,
-    // the error is of another form, because no name contains one.
+    // Only an error about a value begins with the name of a parameter, which contains no space.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
         return Some(format!("{name} is too large"));
@@ -184,19 +175,16 @@ fn in_words(why: &str) -> Option<String> {
     is_no_number.then(|| format!("{name} is not a number"))
 }
 
-/// Returns whether the content of a request is JSON. Other content is refused, because any web page could make a
-/// browser send it. Before a browser sends JSON for a page of another origin, it asks whether that is allowed (a
-/// preflight request), and robotgate does not allow it.
+/// Returns whether the content is JSON. Any web page could make a browser send other content. Before a browser sends
+/// JSON to another origin, it asks for permission (a preflight request), and robotgate gives none.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// What comes after the value in the error of [`Purpose::from_str`](std::str::FromStr::from_str), which is `VALUE is
-/// not a purpose; …`.
+/// What follows the value in the error of [`Purpose::from_str`](std::str::FromStr::from_str).
 const NOT_A_PURPOSE: &str = " is not a purpose; ";
-/// How long a client may take to send the content of a request.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

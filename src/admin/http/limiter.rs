@@ -1,6 +1,5 @@
-//! Limits the connections of operators. If a new connection exceeds the limit, robotgate closes the one that has been
-//! idle for the longest time. A client that does not read its response counts as idle. One address can have at most
-//! half of the connections.
+//! Limits the connections of operators. A new connection beyond the limit replaces the one that has been idle for the
+//! longest time.
 
 use std::{
     net::IpAddr,
@@ -12,16 +11,14 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// The open connections, and how many more may be opened.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
     taken: Arc<Mutex<Vec<Arc<State>>>>,
     free: Arc<Semaphore>,
-    /// Limits how many connections wait for a permit.
+    /// Limits how many connections wait for a place.
     waiting: Semaphore,
 }
 
-/// A permit for one connection. The connection counts as open until this is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     state: Arc<State>,
@@ -31,7 +28,7 @@ pub(super) struct ConnectionPermit {
 
 #[derive(Debug)]
 struct State {
-    /// The client's address; `None` for the socket next to the cache file.
+    /// `None` for the socket next to the cache file.
     address: Option<IpAddr>,
     activity: Mutex<Activity>,
     /// Cancelled when this connection has to make room for another one.
@@ -40,22 +37,20 @@ struct State {
 
 #[derive(Debug, Clone, Copy)]
 struct Activity {
-    /// When the last response began. Before the first response, when the connection opened.
+    /// When the last response began, or the connection if there was no response yet.
     last: Instant,
-    /// Whether a handler is working on a response.
     responding: bool,
-    /// Since when bytes of a response wait for the client to read them. `None` if no bytes wait.
+    /// Since when bytes of a response wait for the client.
     sending: Option<Instant>,
 }
 
-/// Marks a connection as busy until this guard is dropped.
 pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 
 // === impl ConnectionLimiter ===
 
 impl ConnectionLimiter {
-    /// Returns a permit for a connection from `address`, and waits for it if necessary. Returns `None` if no connection
-    /// can be closed to make room within [`MAX_WAIT`], or if too many connections already wait.
+    /// Waits for a permit. Returns `None` if no connection can be closed within [`MAX_WAIT`], or if too many already
+    /// wait.
     pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let slot = match self.free.clone().try_acquire_owned() {
@@ -64,7 +59,7 @@ impl ConnectionLimiter {
                 let _turn = self.waiting.try_acquire().ok()?;
                 self.close_longest_idle(|_| true);
                 let wait = tokio::time::timeout(MAX_WAIT, self.free.clone().acquire_owned());
-                // The semaphore is never closed, so this only fails after the time limit.
+                // The semaphore is never closed.
                 wait.await.ok()?.ok()?
             }
         };
@@ -85,8 +80,7 @@ impl ConnectionLimiter {
         })
     }
 
-    /// While `address` has as many connections as it may have, closes the one that has been idle for the longest time.
-    /// If none is idle, waits.
+    /// While `address` has too many connections, closes the longest idle one, or waits until one is idle.
     async fn make_room_for(&self, address: Option<IpAddr>) {
         let same_address = |state: &&Arc<State>| state.address == address;
         let is_full = || self.taken.lock().iter().filter(same_address).count() >= MAX_OF_ONE;
@@ -95,8 +89,7 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Of the connections for which `who` returns true, closes the one that has been idle for the longest time. Returns
-    /// `false` if none of them is idle.
+    /// Closes the longest idle of the connections for which `who` returns true. Returns false if none is idle.
     fn close_longest_idle(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
         let taken = self.taken.lock();
         let open = taken.iter().filter(who).filter(|state| !state.closing.is_cancelled());
@@ -119,19 +112,18 @@ impl Default for ConnectionLimiter {
 // === impl ConnectionPermit ===
 
 impl ConnectionPermit {
-    /// Marks the connection as busy until the guard is dropped.
     pub(super) fn begin_response(&self) -> ResponseGuard<'_> {
         let mut now = self.state.activity.lock();
         (now.last, now.responding) = (Instant::now(), true);
         ResponseGuard(self)
     }
 
-    /// Records whether bytes of a response wait for the client to read them.
+    /// Records whether bytes of a response wait for the client.
     pub(super) fn set_sending(&self, sending: bool) {
         self.state.activity.lock().sending = sending.then(Instant::now);
     }
 
-    /// Waits until this connection has to make room for another one. That happens only while it is idle.
+    /// Waits until this connection has to make room. That happens only while it is idle.
     pub(super) async fn wanted(&self) {
         self.state.closing.cancelled().await;
     }
@@ -152,8 +144,8 @@ impl Drop for ResponseGuard<'_> {
 // === impl Activity ===
 
 impl Activity {
-    /// Returns since when the connection is idle. Returns `None` while it is busy: while a handler works on a response,
-    /// and for [`MAX_SENDING`] after bytes have begun to wait for the client to read them.
+    /// Returns since when the connection is idle; `None` while a handler works on a response, and for [`MAX_SENDING`]
+    /// after bytes have begun to wait for the client.
     fn idle_since(&self) -> Option<Instant> {
         let waits = self.sending.is_some_and(|since| since.elapsed() <= MAX_SENDING);
         (!self.responding && !waits).then_some(self.last)
@@ -164,8 +156,7 @@ impl Activity {
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum number of connections from one address.
 const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;
-/// A client that has not read the bytes of a response for this long counts as idle.
+/// A client that has not read a response for this long counts as idle.
 const MAX_SENDING: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a connection waits for a permit.
 const MAX_WAIT: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! Tells what is known about origins: a list in pages, one origin with its robots.txt, and statistics of all. Also
-//! forgets an origin. If robots.txt copies are kept on disk, reads them there, otherwise in memory.
+//! Tells what is known about origins, and forgets an origin. Reads robots.txt copies from disk if they are kept there,
+//! otherwise from memory.
 
 mod bots;
 mod sorted;
@@ -41,7 +41,7 @@ pub(super) struct ListParams {
     #[serde(default)]
     after: String,
     limit: Option<usize>,
-    /// If `sort`, `order`, `state` or `offset` is set, the list is sorted and has a total.
+    /// With any of the following, the list is sorted and has a total.
     sort: Option<Sort>,
     order: Option<Order>,
     state: Option<Wanted>,
@@ -54,7 +54,6 @@ pub(super) struct OriginParams {
     origin: String,
 }
 
-/// All that is known about an origin, and what applies there to each configured bot.
 #[derive(Serialize)]
 pub(super) struct Described {
     #[serde(flatten)]
@@ -74,7 +73,7 @@ impl Form for OriginParams {
 /// A response in JSON, with a Warning field if it may not show the latest changes.
 type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
-/// Returns a page of the list of origins, sorted by name. If the search takes too long, the page has fewer origins.
+/// If the search takes too long, the page has fewer origins.
 pub(super) async fn list(
     State(context): State<Arc<Context>>,
     StrictQuery(range): StrictQuery<ListParams>,
@@ -94,7 +93,7 @@ pub(super) async fn list(
         return Ok((warning, Json(sorted::list(context, selection).await?)));
     }
     let after = range.after;
-    // Write pending changes only before the first page, so that reading the other pages causes no more writes.
+    // Only the first page flushes, so that reading the others causes no more writes.
     let warning = match after.is_empty() {
         true => context.flush_writes().await,
         false => None,
@@ -119,9 +118,8 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// Searches for a page of at most `limit` origins, from the name `start` on. Ends the search at `deadline`; the page
-/// then has fewer origins. `read` searches a small part of the file, from the name that it gets as its argument. It
-/// returns the origins that it found, and the name at which the next part begins.
+/// Searches for a page of at most `limit` origins, or fewer at `deadline`. `read` searches the part of the file that
+/// begins at its argument, and returns the name at which the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,
@@ -172,7 +170,6 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
     looking.await.unwrap_or_default()
 }
 
-/// Returns all that is known about one origin.
 pub(super) async fn detail(
     State(context): State<Arc<Context>>,
     StrictQuery(which): StrictQuery<OriginParams>,
@@ -193,12 +190,10 @@ pub(super) async fn forget(
     let origin = which.origin()?;
     let store = context.live.store();
     context.flush_writes().await;
-    // If the origin's record in the cache file cannot be read, the origin counts as known, because its record is
-    // removed all the same.
+    // An unreadable record is removed too, so its origin counts as known.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
-    // The fleet has to forget the origin first. Otherwise, after this robotgate has forgotten the origin, a bot's
-    // request could fetch the old robots.txt copy from the fleet again.
+    // Tell the fleet first, because a request could otherwise fetch the old copy from the fleet again.
     let fleet_told = match context.live.generation().fleet() {
         Some(fleet) => Some(fleet.forget(&origin).await),
         None => None,
@@ -221,7 +216,6 @@ pub(super) async fn forget(
     }
 }
 
-/// Returns statistics of all origins.
 pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
     let store = context.live.store().clone();
     let waiting = store.disk().map(Disk::waiting);
@@ -229,7 +223,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         "no robots.txt files are kept on disk (cache.persist)",
     ))?;
     let warning = context.flush_writes().await;
-    // The semaphore is never closed, so this is never `None`.
+    // The semaphore is never closed.
     let turn = context.counting.clone().acquire_owned().await.ok();
     let live = context.live.clone();
     let counting = tokio::task::spawn_blocking(move || {
@@ -239,8 +233,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         let mut next = Some(String::new());
         while let Some(start) = next {
             let policy = live.generation().config.robots.policy;
-            // Read the file in parts, so that robotgate can close and reopen it between two parts if an error makes
-            // that necessary.
+            // Read the file in parts: robotgate can reopen it after an error only between two parts.
             let counted = disk.with_file(|file| view::count(file, &start, AT_ONCE, &mut count, &policy));
             next = counted.ok()?;
         }
@@ -293,9 +286,7 @@ impl Context {
 
 const USUAL: usize = 50;
 const MOST: usize = 500;
-/// Maximum number of origins that a page of a sorted list can skip (`offset`).
 const MAX_OFFSET: usize = 100_000;
-/// Number of origins that are read from the cache file at once.
 const AT_ONCE: usize = 500;
 /// Time limit of a search for one page.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);

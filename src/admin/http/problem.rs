@@ -1,4 +1,4 @@
-//! Error responses of the admin API: problem details (RFC 9457), like the proxy's refusals.
+//! Error responses of the admin API: problem details (RFC 9457).
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::proxy::NoDecision;
 
-/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
     #[error("there is nothing at this path; /api/v1/openapi.json lists the paths")]
@@ -99,11 +98,10 @@ impl IntoResponse for Problem {
             HeaderValue::from_static("application/problem+json"),
         );
         match self {
-            // RFC 6750 §3 says how this field tells the client to authenticate.
+            // RFC 6750 §3.
             Problem::NoToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))),
             Problem::WrongToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(FAILED))),
-            // The rest of the request's content was not read. Close the connection, so that the rest is not read as the
-            // next request.
+            // The rest of the content was not read, and must not be taken for the next request.
             Problem::TooLarge | Problem::Slow => {
                 fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

@@ -40,17 +40,15 @@ pub(super) struct Selection {
 
 #[derive(Serialize)]
 pub(super) struct Refusals {
-    /// The value to send as `after` in the next request, to get only newer refusals.
+    /// Sent as `after`, this value selects only newer refusals.
     next: u64,
-    /// Number of refusals after `after` that are no longer in memory.
+    /// Refusals after `after` that are no longer in memory.
     missed: u64,
-    /// Number of refusals in memory, and when the oldest of them was.
     held: usize,
     oldest: Option<Timestamp>,
-    /// Number of refusals after `after` that pass the filter.
+    /// Refusals after `after` that pass the filter.
     found: usize,
     refusals: Vec<Box<RawValue>>,
-    /// For each reason in `refusals`, a sentence that explains it.
     reasons: BTreeMap<&'static str, &'static str>,
 }
 
@@ -107,7 +105,7 @@ pub(super) async fn refusals(
     }))
 }
 
-/// Returns the refusals in memory that pass the filter as lines of the log, byte for byte.
+/// Returns the refusals as lines of the audit log, byte for byte.
 pub(super) async fn as_lines(
     State(context): State<Arc<Context>>,
     StrictQuery(selection): StrictQuery<Selection>,
@@ -116,8 +114,7 @@ pub(super) async fn as_lines(
     Ok(download("application/jsonl", "refusals.jsonl", lines.concat()))
 }
 
-/// Returns the refusals in memory that pass the filter as a table, with the names of its columns in the first line (RFC
-/// 4180).
+/// Returns the refusals as a table in CSV, with a header line (RFC 4180).
 pub(super) async fn as_table(
     State(context): State<Arc<Context>>,
     StrictQuery(selection): StrictQuery<Selection>,
@@ -128,7 +125,6 @@ pub(super) async fn as_table(
             continue;
         };
         let cells = COLUMNS.map(|column| cell(&record[column]));
-        // Writing to a string cannot fail.
         let _ = write!(table, "{}\r\n", cells.join(","));
     }
     Ok(download(
@@ -162,7 +158,7 @@ fn passes(filter: &Filter, line: &[u8]) -> bool {
     filter.is_empty() || parse(line).is_some_and(|refusal| filter.passes(&refusal))
 }
 
-/// Returns a value as a cell of the CSV table. If a spreadsheet would take a text for a formula, changes the text.
+/// Changes a text that a spreadsheet would take for a formula.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),
@@ -175,8 +171,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Returns a record of the audit log as JSON. The fields `seq` (the record's number) and `why` (why the request was
-/// refused) come first. The other fields are byte for byte as in the log.
+/// Adds the fields `seq` and `why` at the start. The other fields are byte for byte as in the log.
 fn listed(number: u64, refusal: &LoggedRefusal<'_>, line: &[u8]) -> Option<Box<RawValue>> {
     let why = Value::from(refusal.why());
     let fields = str::from_utf8(line).ok()?.trim_end().strip_prefix('{')?;
@@ -189,7 +184,6 @@ fn parse(line: &[u8]) -> Option<LoggedRefusal<'_>> {
 
 const USUAL: usize = 50;
 const MOST: usize = 500;
-/// The fields of a record that are the columns of the table.
 const COLUMNS: [&str; 16] = [
     "time",
     "id",

@@ -16,7 +16,7 @@ use super::{
     versions, what_if,
 };
 
-/// A path and its documented methods. A path with GET also supports HEAD.
+/// A path and its documented methods. GET also supports HEAD.
 struct Route(
     &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "only a test uses it, to check openapi.json"))]
@@ -24,7 +24,7 @@ struct Route(
     MethodRouter<Arc<Context>>,
 );
 
-/// Returns the routes whose requests change nothing.
+/// The routes that change nothing.
 fn routes() -> Vec<Route> {
     const GET: &[&str] = &["get"];
     vec![
@@ -55,13 +55,12 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the routes whose requests change something.
+/// The routes that change something.
 fn changing() -> Vec<Route> {
     vec![Route("/api/v1/origins/forget", &["post"], post(origins::forget))]
 }
 
-/// Returns the router of the admin listener. It checks the access of each request, and has no routes that change
-/// something.
+/// The admin listener has no routes that change something.
 pub(super) fn of_listener(context: Arc<Context>) -> Router {
     let check = middleware::from_fn_with_state(context.clone(), access::check);
     answering(routes(), context)
@@ -69,8 +68,7 @@ pub(super) fn of_listener(context: Arc<Context>) -> Router {
         .layer(middleware::map_response(guarded))
 }
 
-/// Returns the router of the socket, which has all routes. Access is controlled only by the mode of the socket's file.
-/// A browser cannot reach the socket.
+/// The socket has all routes. The mode of its file controls access, and no browser can reach it.
 pub(super) fn of_socket(context: Arc<Context>) -> Router {
     answering(routes().into_iter().chain(changing()), context)
 }
@@ -86,13 +84,11 @@ fn answering(routes: impl IntoIterator<Item = Route>, context: Arc<Context>) -> 
         .with_state(context)
 }
 
-/// Responds with an error if the handler takes too long.
 async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
     let answered = tokio::time::timeout(ANSWER_TIMEOUT, next.run(request));
     answered.await.map_err(|_| Problem::Overdue)
 }
 
-/// Adds the security fields for browsers to every response.
 async fn guarded(mut response: Response) -> Response {
     let fields = response.headers_mut();
     for (name, value) in [
@@ -110,11 +106,11 @@ async fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// Maximum size of a request's content in bytes.
+/// Maximum size of a request's content, in bytes.
 const MAX_CONTENT: usize = 1024 * 1024;
-/// Time limit for a response, which is enough for a request with many questions.
+/// Time limit for a response, enough for a request with many questions.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The Content-Security-Policy: a page may load only files of this origin, and other pages may not show it in a frame.
+/// A page may load only files of this origin, and other pages may not show it in a frame.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

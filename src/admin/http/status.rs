@@ -24,7 +24,6 @@ pub(super) struct Status {
     now: Timestamp,
     state: &'static str,
     generation: u64,
-    /// When the current configuration was loaded.
     loaded: Timestamp,
     last_reload: Option<LastReload>,
     decisions: VerdictCounts,
@@ -33,11 +32,11 @@ pub(super) struct Status {
     tunnels: u64,
     fetches_running: usize,
     origins: Origins,
-    /// The store of evidence; `null` if there is none.
+    /// `None` if there is no store of evidence.
     evidence: Option<EvidenceState>,
-    /// The sealing of the audit log; `null` if the proxy does not seal it.
+    /// `None` if the proxy does not seal the audit log.
     seal: Option<SealState>,
-    /// The fleet; `null` if the proxy is in no fleet.
+    /// `None` if the proxy is in no fleet.
     fleet: Option<FleetStatus>,
     audit: Audit,
     listen: Vec<Listens>,
@@ -68,21 +67,17 @@ struct Origins {
     disk_max_bytes: Option<u64>,
 }
 
-/// The state of the fleet, in which robotgates share robots.txt copies.
 #[derive(Serialize)]
 struct FleetStatus {
     /// The URL of the fleet's server.
     url: String,
-    /// Whether the fleet's server can be used.
     connected: bool,
-    /// Why the fleet's server cannot be used.
     error: Option<String>,
-    /// Why robotgate gets no messages from the other robotgates of the fleet, although the server can be used.
+    /// Why no messages of other robotgates arrive, although the server can be used.
     subscription_error: Option<String>,
     calls: u64,
     errors: u64,
-    /// Number of robots.txt copies from other robotgates of the fleet that this robotgate used (`copies_used`), and
-    /// number of those that it ignored (`copies_rejected`).
+    /// Copies from other robotgates of the fleet.
     copies_used: u64,
     copies_rejected: u64,
 }
@@ -99,7 +94,6 @@ struct Listens {
     speaks: Speaks,
 }
 
-/// The authority that signs the certificates for clients.
 #[derive(Serialize)]
 struct Signer {
     subject: String,
@@ -107,13 +101,12 @@ struct Signer {
     not_after: Timestamp,
 }
 
-/// A client that does not trust the local authority's certificate.
 #[derive(Serialize)]
 struct TrustProblem {
     client: IpAddr,
     user_agent: Option<String>,
     origin: String,
-    /// `distrust` if the client rejected the certificate, `closed` if it closed the connection without a TLS alert.
+    /// `distrust`, or `closed` if the client sent no TLS alert.
     kind: &'static str,
     first: Timestamp,
     last: Timestamp,
@@ -125,7 +118,7 @@ struct TrustProblem {
 pub(super) struct InForce {
     generation: u64,
     file: Option<PathBuf>,
-    /// The settings of the configuration, by key, such as `cache.path`. Secrets are not included.
+    /// The settings by key, such as `cache.path`, without secrets.
     settings: BTreeMap<String, String>,
 }
 
@@ -133,7 +126,6 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
     let (live, service_info) = (&context.live, &context.service_info);
     let (generation, metrics) = (live.generation(), live.metrics());
     let memory = live.store().memory();
-    // If the cache file cannot be read, the response reports what is in memory.
     let disk = context.with_file(|file| Ok((file.origins()?, file.held()))).await.ok();
     let listening = service_info.listeners.addresses().into_iter();
     Json(Status {

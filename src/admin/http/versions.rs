@@ -24,10 +24,9 @@ pub(super) struct Params {
 #[derive(Serialize)]
 pub(super) struct SiteVersions {
     origin: String,
-    /// The oldest first. Empty if no store of evidence is configured.
+    /// The oldest first. Empty without a store of evidence.
     versions: Vec<Version>,
-    /// The difference between `from` and `to`, or between `to` and the version before it. `None` if the request has no
-    /// `to`, or only a `to` that names the oldest version.
+    /// The difference between `from` and `to`, or between `to` and the version before it.
     difference: Option<Difference>,
 }
 
@@ -41,7 +40,7 @@ pub(super) async fn versions(
 ) -> Result<Json<SiteVersions>, Problem> {
     let origin = parse(&which.origin)?;
     let generation = context.live.generation();
-    // The semaphore is never closed, so this is never `None`.
+    // The semaphore is never closed.
     let turn = context.assuming.clone().acquire_owned().await.ok();
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;

@@ -1,6 +1,5 @@
-//! Tells which of the latest requests would be decided differently with a change: another configuration, robots.txt or
-//! User-Agent. Uses the decisions that are still in memory. Changes nothing. If the client sends another configuration,
-//! reads no file that this configuration names.
+//! Tells which of the decisions in memory would be different with another configuration, robots.txt or User-Agent.
+//! Changes nothing, and reads no file that the other configuration names.
 
 use std::{
     collections::HashMap,
@@ -31,11 +30,10 @@ use crate::{
     store::Store,
 };
 
-/// The change whose effect the client wants to know.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Assumption {
-    /// The whole text of another configuration file.
+    /// The whole text of a configuration file.
     config: Option<String>,
     #[serde(default)]
     robots: Vec<Site>,
@@ -51,7 +49,7 @@ struct Site {
 
 #[derive(Serialize)]
 struct WhatIfReply<'s> {
-    /// Number of decisions in memory that were not decided again because the time ran out. These are the oldest ones.
+    /// The oldest decisions, which were not decided again because the time ran out.
     skipped: usize,
     #[serde(flatten)]
     report: SummaryOutput<'s>,
@@ -63,7 +61,7 @@ impl Form for Assumption {
 
 pub(super) async fn what_if(State(context): State<Arc<Context>>, request: Request) -> Result<Response, Problem> {
     let assumption = content::<Assumption>(request).await?;
-    // The semaphore is never closed, so this is never `None`.
+    // The semaphore is never closed.
     let turn = context.assuming.clone().acquire_owned().await.ok();
     let (generation, live) = (context.live.generation(), context.live.clone());
     let answering = tokio::task::spawn_blocking(move || {
@@ -88,7 +86,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
     let mut summary = Summary::default();
     let until = Instant::now() + MAX_TIME;
     let mut skipped = lines.len();
-    // Begin with the newest lines, so that only the oldest ones are left out if the time runs out.
+    // The newest lines first, so that only the oldest are left out if the time runs out.
     for some in lines.rchunks(AT_ONCE) {
         let is_late = || Instant::now() >= until;
         if is_late() {
@@ -107,12 +105,12 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         skipped,
         report: summary.report(MAX_GROUPS),
     };
-    // Writing JSON could fail only for a map whose keys are not strings, and the answer has no such map.
+    // Serialising fails only for maps whose keys are not strings, and the answer has none.
     Ok(serde_json::to_string(&answer).unwrap_or_default())
 }
 
-/// Returns a function that reads robots.txt files and configurations by the digests of their texts: from memory, or
-/// else from the store of evidence.
+/// Returns a function that finds robots.txt files and configurations by their digests, in memory or in the store of
+/// evidence.
 fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
     let config = generation.config.canonical.clone();
     let evidence = generation
@@ -142,7 +140,7 @@ fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
             .filter(|sha256| !found.contains_key(*sha256))
             .copied()
             .collect();
-        // If the store of evidence cannot be read, its texts are missing, and the answer says so.
+        // If the store cannot be read, the answer says that texts are missing.
         if let (Some(path), false) = (&evidence, rest.is_empty())
             && let Ok(texts) = EvidenceReader::open(path).and_then(|reader| reader.read(&rest))
         {
@@ -188,12 +186,11 @@ impl Assumption {
     }
 }
 
-/// Maximum number of logged requests that are decided again together. Their configurations and robots.txt files are
-/// read from the store of evidence at once.
+/// How many logged requests are decided together, with one read of the store of evidence.
 const AT_ONCE: usize = 512;
-/// How long robotgate decides logged requests again for one answer. After this time, it begins no further decision.
+/// After this time, no further decision begins.
 const MAX_TIME: Duration = Duration::from_secs(20);
-/// How much memory parsed robots.txt files may take, in bytes.
+/// Maximum memory for parsed robots.txt files, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 /// Maximum number of groups of changed decisions in an answer.
 const MAX_GROUPS: usize = 100;

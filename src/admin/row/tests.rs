@@ -1,5 +1,3 @@
-//! Tests what is shown of origins whose robots.txt was fetched at given times.
-
 use std::time::Duration;
 
 use super::*;
@@ -11,7 +9,7 @@ use crate::{
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const TEXT: &[u8] = b"User-agent: *\nDisallow: /private\n";
 
-/// A time in 2026. A much earlier time would not do, because robotgate does not trust a clock that is years behind.
+/// A time in 2026, because robotgate does not trust a clock that is years behind.
 fn noon() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
 }
@@ -93,7 +91,7 @@ fn a_row_shows_what_a_status_means_in_the_current_profile() {
         ..Policy::default()
     };
     let origin = "https://a.example".parse().unwrap();
-    // A 429 is a failure in the `google` profile; in `rfc9309` it is like any other 4xx.
+    // A 429 is a failure in the profile `google`, and like any other 4xx in `rfc9309`.
     let failure = Failure::from(FetchError::Status(429));
     let state = after(&OriginState::unknown(), Meaning::Failed(failure), 429, noon());
     assert_eq!(detail(state.clone(), noon()).row.holds, "unreachable");

@@ -15,26 +15,23 @@ use crate::{
     text::Timestamp,
 };
 
-/// What applies to one configured bot at a site.
 #[derive(Serialize)]
 pub(super) struct BotAtSite {
     bot: String,
-    /// The smallest time between two requests to the site, in milliseconds; `None` without `[pace]`, and if the
-    /// `Crawl-delay` is too long.
+    /// Milliseconds between two requests; `None` without `[pace]`, and if the `Crawl-delay` is too long.
     gap_ms: Option<u64>,
-    /// Which setting or line of the robots.txt sets that time.
+    /// The setting or line of the robots.txt that sets the gap.
     gap_cause: Option<&'static str>,
-    /// Why the bot may not send any request to the site, if its pace is the reason.
+    /// Why the pace forbids every request, if it does.
     pace_error: Option<String>,
-    /// The earliest time at which the bot may send its next request; `None` if that is now.
+    /// The earliest time of the bot's next request; `None` if that is now.
     not_before: Option<Timestamp>,
     pace_cause: Option<&'static str>,
-    /// What the site says about the use of its first page for the bot's purposes; `None` for a bot without purposes.
+    /// What the site says about its first page; `None` for a bot without purposes.
     usage: Option<UsageFields>,
 }
 
-/// Returns the first [`MAX_BOTS`] configured bots. Without `[pace]`, leaves out the bots that have no purposes. Returns
-/// an empty list if the site is not in memory.
+/// Returns the first [`MAX_BOTS`] bots; without `[pace]`, only bots with purposes. Empty if the site is not in memory.
 pub(super) async fn at(generation: &Generation, origin: &Origin) -> Vec<BotAtSite> {
     let mut found = Vec::new();
     let has_pace = generation.config.pace.is_some();
@@ -74,5 +71,4 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Maximum number of bots that are shown.
 const MAX_BOTS: usize = 50;

@@ -1,5 +1,5 @@
-//! The list of origins sorted by any column, with a total. For each page, this module reads all origins, and keeps in
-//! memory only those that can be on the page. It stops reading after [`MAX_TIME`].
+//! The list of origins sorted by any column, with a total. Reads all origins for each page, but keeps only those of the
+//! page in memory.
 
 use std::{
     cmp::Ordering,
@@ -20,7 +20,6 @@ use crate::{
     decision::Verdict,
 };
 
-/// A column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Sort {
@@ -36,7 +35,7 @@ pub(super) enum Sort {
     Defer,
 }
 
-/// The order of the list. In both orders, origins that have no value in the column to sort by come last.
+/// In both orders, origins without a value in the sorted column come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Order {
@@ -44,14 +43,13 @@ pub(super) enum Order {
     Desc,
 }
 
-/// Which origins to list: those whose robots.txt has a given state, or those whose last fetch failed.
+/// The origins whose robots.txt has a given state, or whose last fetch failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Holds(AnswerKind),
     Failing,
 }
 
-/// Which origins to list, in which order, and which part of that list to return.
 #[derive(Debug)]
 pub(super) struct Selection {
     /// In lower case.
@@ -63,17 +61,15 @@ pub(super) struct Selection {
     pub(super) limit: usize,
 }
 
-/// The rows found so far that can still be on the requested page of the sorted list. `total` also counts the rows that
-/// were dropped because they come after that page.
+/// The rows that can still be on the requested page. `total` also counts the dropped ones.
 struct Best<'s> {
     selection: &'s Selection,
     rows: Vec<Row>,
     total: u64,
 }
 
-/// Returns a page of the sorted list.
 pub(super) async fn list(context: Arc<Context>, selection: Selection) -> Result<Page, Problem> {
-    // The semaphore is never closed, so this is never `None`.
+    // The semaphore is never closed.
     let turn = context.counting.clone().acquire_owned().await.ok();
     let listing = tokio::task::spawn_blocking(move || {
         let _turn = turn;
@@ -99,8 +95,7 @@ fn collect(context: &Context, selection: &Selection) -> Option<Page> {
                     is_complete = false;
                     break;
                 }
-                // Read the file in parts, so that robotgate can close and reopen it between two parts if an error makes
-                // that necessary.
+                // Read the file in parts: robotgate can reopen it after an error only between two parts.
                 let read = disk.with_file(|file| view::rows(file, &start, &selection.search, AT_ONCE, &policy));
                 let (rows, beyond) = read.ok()?;
                 rows.into_iter().for_each(&mut add);
