@@ -1,5 +1,4 @@
-//! A semaphore that is fair between keys. Each permit is for a key, such as a client. If permits are scarce, the keys
-//! get them in turn, however many permits one key waits for. This module reads no clock.
+//! A semaphore that is fair between keys, such as clients: scarce permits go to the keys in turn. Reads no clock.
 
 mod queue;
 
@@ -10,7 +9,6 @@ use tokio::sync::SetOnce;
 
 use self::queue::Queue;
 
-/// A semaphore with a fixed number of permits. Each permit is taken for a key of type `K`.
 #[derive(Debug)]
 pub(crate) struct FairSemaphore<K>(Mutex<Queue<K, Arc<SetOnce<()>>>>);
 
@@ -49,7 +47,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
 /// Gives the free permits to the tasks whose turn it is.
 fn start<K: Copy + Eq + Hash>(queue: &mut Queue<K, Arc<SetOnce<()>>>) {
     while let Some(turn) = queue.start() {
-        // This cannot fail, because the queue returns each turn only once.
+        // The queue returns each turn only once.
         let _ = turn.set(());
     }
 }
@@ -57,13 +55,11 @@ fn start<K: Copy + Eq + Hash>(queue: &mut Queue<K, Arc<SetOnce<()>>>) {
 // === impl FairPermit ===
 
 impl<K: Copy + Eq + Hash> FairPermit<K> {
-    /// Waits until the permit may be used.
     pub(crate) async fn turn(&self) {
         self.turn.wait().await;
     }
 
-    /// Returns whether the task with this permit should end early, so that another task can have the permit. See
-    /// [`Queue::should_give_way`].
+    /// See [`Queue::should_give_way`].
     pub(crate) fn should_give_way(&self) -> bool {
         self.semaphore.0.lock().should_give_way(self.key)
     }

@@ -9,7 +9,6 @@ use rustls::{
     },
 };
 
-/// Why a PEM file cannot be read. Lines are counted from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PemError {
     #[error("line {0} is not base64")]
@@ -24,11 +23,7 @@ pub(crate) enum PemError {
     Other(usize),
 }
 
-/// Returns the certificates in a PEM file, each with the number of its first line, counted from 1. Skips blocks that
-/// are no certificates.
-///
-/// # Errors
-/// Fails if a block cannot be read.
+/// Returns the certificates in a PEM file, each with the number of its first line, from 1. Skips other blocks.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'static>)>, PemError> {
     let begins: Vec<usize> = memchr::memmem::find_iter(pem, "-----BEGIN").collect();
     let ends = begins.iter().skip(1).copied().chain([pem.len()]);
@@ -44,7 +39,6 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'sta
     Ok(found)
 }
 
-/// Returns what is wrong with the PEM block `text`, which begins at the line number `line`.
 fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     match error {
         Error::Base64Decode(_) => {
@@ -61,18 +55,15 @@ fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     }
 }
 
-/// Returns the certificates of a PEM file, to use as root certificates.
-///
-/// # Errors
-/// Fails if the file has no certificate, or one that cannot be parsed or cannot be a root. The caller shows the error
-/// after the name of the file.
+/// Returns the certificates of a PEM file for use as root certificates. The caller puts the file's name before the
+/// error.
 pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
     if certificates.is_empty() {
         return Err("contains no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
     }
     for (line, certificate) in &certificates {
-        // Only rustls can tell whether it accepts a certificate, so this adds it to a temporary store.
+        // Only rustls can tell whether it accepts a certificate.
         RootCertStore::empty()
             .add(certificate.clone())
             .map_err(|error| match error {
@@ -85,7 +76,6 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> 
     Ok(certificates.into_iter().map(|(_, certificate)| certificate).collect())
 }
 
-/// Encodes a certificate as PEM.
 pub(crate) fn certificate(der: &CertificateDer<'_>) -> String {
     let lf = EncodeConfig::new().set_line_ending(LineEnding::LF);
     encode_config(&Pem::new("CERTIFICATE", der.as_ref()), lf)

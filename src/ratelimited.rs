@@ -1,5 +1,5 @@
-//! Limits the lines of the operational log about events that clients or sites can cause as often as they like. Each
-//! place in the source logs at most one line a second, with the number of events so far. So nobody can flood the log.
+//! Limits log lines about events that clients or sites can cause as often as they like, so that nobody can flood the
+//! log.
 
 use std::{
     sync::{
@@ -9,17 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Counts events, and decides whether an event is logged.
 #[derive(Debug)]
 pub(crate) struct EventCounter {
     total: AtomicU64,
-    /// When an event was last logged: milliseconds since the program's clock started, plus one. 0 if none was logged
-    /// yet.
+    /// When an event was last logged: milliseconds since the program's clock started, plus one. 0 means never.
     last_logged: AtomicU64,
 }
 
-/// Logs like the macro of `tracing` for the level `$level`, but at most once a second for each place in the source.
-/// Adds the field `total`, which is the number of events since the program started.
+/// Logs like the `tracing` macro for `$level`, but at most once a second for each place in the source. Adds the field
+/// `total`, the number of events so far.
 macro_rules! ratelimited {
     ($level:ident, $($line:tt)+) => {{
         static COUNT: $crate::ratelimited::EventCounter = $crate::ratelimited::EventCounter::new();
@@ -40,14 +38,13 @@ impl EventCounter {
         }
     }
 
-    /// Counts an event. If no event was logged within the last second, returns the total, and the caller logs it.
+    /// Counts an event. Returns the total if the caller should log it.
     pub(crate) fn note(&self, now: Duration) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         let last_logged = self.last_logged.load(Ordering::Relaxed);
         let is_due = last_logged == 0 || now.saturating_sub(last_logged) >= LOG_INTERVAL_MS;
-        // If several events happen at the same moment, only one of them can change `last_logged`, and only that one is
-        // logged.
+        // Of several events at the same moment, only the one that changes `last_logged` is logged.
         let claim = || {
             self.last_logged
                 .compare_exchange(last_logged, now, Ordering::Relaxed, Ordering::Relaxed)
@@ -60,7 +57,7 @@ impl EventCounter {
     }
 }
 
-/// Returns the time since this was first called. [`ratelimited!`] uses it as a clock.
+/// The clock of [`ratelimited!`].
 pub(crate) fn since_start() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()

@@ -5,24 +5,21 @@ use std::{
     hash::Hash,
 };
 
-/// The tasks that wait for a permit, and how many tasks run. Each running task has a permit. For each waiting task,
-/// the queue holds a value of type `T`, which [`Queue::start`] returns when the task may run.
+/// The running tasks, each with a permit, and the waiting ones, each with a value that [`Queue::start`] returns.
 ///
-/// Keys take turns. The tasks of one key start in the order in which they came. A key may start another task if the
-/// number of its running tasks is less than [`LEEWAY`] times the number of free permits. So a single busy key leaves a
-/// quarter of the permits free for others.
+/// Keys take turns, and each key's tasks start in the order in which they came. A key may have at most [`LEEWAY`]
+/// running tasks for each free permit.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
     permits: usize,
     running: usize,
-    /// The number of the last task that was queued.
+    /// The number of the task that was queued last.
     last: u64,
     shares: HashMap<K, Share<T>>,
     /// The keys with waiting tasks, in the order of their turns.
     round: VecDeque<K>,
 }
 
-/// The tasks of one key.
 #[derive(Debug)]
 struct Share<T> {
     running: usize,
@@ -42,7 +39,7 @@ impl<K: Copy + Eq + Hash, T> Queue<K, T> {
         }
     }
 
-    /// Queues a task behind the others of its key, and returns its number. `None` if the key already has `most` tasks.
+    /// Queues a task and returns its number. Returns `None` if the key already has `most` tasks.
     pub(super) fn enter(&mut self, key: K, most: usize, task: T) -> Option<u64> {
         let share = self.shares.entry(key).or_insert_with(|| Share {
             running: 0,
@@ -62,7 +59,6 @@ impl<K: Copy + Eq + Hash, T> Queue<K, T> {
         Some(self.last)
     }
 
-    /// Removes a waiting or running task.
     pub(super) fn leave(&mut self, key: K, number: u64) {
         let Some(share) = self.shares.get_mut(&key) else {
             return;
@@ -94,8 +90,8 @@ impl<K: Copy + Eq + Hash, T> Queue<K, T> {
         Some(task)
     }
 
-    /// Returns whether a long task of `key` should end, so that another task can run. Returns true if another task of
-    /// `key` waits, or if a task of a key with fewer running tasks waits.
+    /// Returns whether a long task of `key` should end because of a waiting task: one of the same key, or of a key with
+    /// fewer running tasks.
     pub(super) fn should_give_way(&self, key: K) -> bool {
         let running = self.running_of(key);
         let has_right = |other: &K| *other == key || self.running_of(*other) < running;
@@ -115,9 +111,8 @@ impl<T> Share<T> {
     }
 }
 
-/// The tasks of one key may hold at most this many permits for each permit that is free. With 3, one busy key gets
-/// three quarters of the permits, and two busy keys get three sevenths each. So some permits stay free for other keys,
-/// unless the semaphore has only a few permits.
+/// How many running tasks a key may have for each free permit. With 3, one busy key gets three quarters of the permits,
+/// and two busy keys get three sevenths each.
 const LEEWAY: usize = 3;
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Determines the version of this build for `src/version.rs`, such as `0.1.0 (abc1234, 2026-11-20) +static`.
+//! Determines the version of this build for `src/version.rs`.
 //!
-//! The environment variable `ROBOTGATE_COMMIT` names the commit. If it is not set, a release build asks git. A debug
-//! build does not, because it would be built again after every commit. If the commit is not known, as in a tarball, the
-//! version has no parentheses. The same commit always gives the same version.
+//! The commit comes from the environment variable `ROBOTGATE_COMMIT`, or in a release build from git. A debug build
+//! does not ask git, because it would be built again after every commit.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -31,10 +30,9 @@ fn main() {
     println!("cargo::rustc-env=ROBOTGATE_VERSION={version}");
 }
 
-/// Returns the short hash and the date of the commit that is checked out, and makes Cargo run this script again after
-/// the next commit.
+/// Returns the short hash and date of the commit, and makes Cargo run this script again after the next commit.
 fn commit(folder: &Path) -> Option<String> {
-    // If an unpacked tarball is inside another git repository, ignore the commit of that repository.
+    // An unpacked tarball can be inside another git repository.
     let top = git(folder, &["rev-parse", "--show-toplevel"])?;
     if fs::canonicalize(top).ok()? != fs::canonicalize(folder).ok()? {
         return None;
@@ -44,7 +42,7 @@ fn commit(folder: &Path) -> Option<String> {
         let Some(path) = git(folder, &["rev-parse", "--git-path", name]) else {
             continue;
         };
-        // Do not name a file that does not exist, because Cargo would then run this script before every build.
+        // If this named a missing file, Cargo would run this script before every build.
         let path = folder.join(path);
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());

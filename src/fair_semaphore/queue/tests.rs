@@ -1,6 +1,6 @@
 use super::*;
 
-/// Creates a queue with waiting tasks. Each pair in `counts` is a key and the number of its tasks.
+/// Each pair in `counts` is a key and the number of its tasks.
 fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8, u8> {
     let mut queue = Queue::new(permits);
     for (number, count) in counts {
@@ -11,7 +11,6 @@ fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8, u8> {
     queue
 }
 
-/// Starts as many tasks as possible, and returns their keys in order.
 fn started(queue: &mut Queue<u8, u8>) -> Vec<u8> {
     std::iter::from_fn(|| queue.start()).collect()
 }
@@ -96,7 +95,6 @@ fn the_queue_forgets_keys_that_left() {
 
 #[test]
 fn a_long_task_hinders_keys_that_have_fewer_permits() {
-    // The first key takes both permits before the second key queues a task.
     let mut queue = queue(2, &[(1, 2)]);
     started(&mut queue);
     assert!(!queue.should_give_way(1), "nobody waits");
@@ -112,5 +110,4 @@ fn a_long_task_hinders_keys_that_have_fewer_permits() {
     assert!(!queue.should_give_way(2), "the first has as many as the second");
 }
 
-/// A limit that no test reaches.
 const MOST: usize = 10_000;
