@@ -1,10 +1,6 @@
-//! The cache of robots.txt copies. It looks up the state of an origin, and fetches the origin's robots.txt if
-//! necessary. Requests for the same origin share one fetch. Copies that were evicted from memory are read back from
-//! disk.
-//!
-//! Each running fetch has its own task, so a client that disconnects does not cancel the fetch. A queued fetch is
-//! dropped as soon as no request waits for it. This module does not decide what a response means or when to fetch: the
-//! state machine in [`crate::copy`] does.
+//! The cache of robots.txt copies, in memory and on disk. A lookup fetches a robots.txt if necessary, and requests for
+//! the same origin share one fetch. The state machine in [`crate::copy`] decides when to fetch and what a response
+//! means.
 
 mod cached_origin;
 mod clocks;
@@ -51,14 +47,13 @@ pub struct Store {
     cache: Cache<Origin, Held, HeldWeight, DefaultHashBuilder, Departed>,
     departed: Departed,
     in_flight: Arc<InFlightFetches>,
-    /// Tracks the running fetches. `stopping` cancels them.
+    /// `stopping` cancels these fetches.
     running: TaskTracker,
     stopping: CancellationToken,
     disk: Option<Arc<Disk>>,
     /// Why copies are not stored on disk although the configuration asks for it.
     without_disk: Option<String>,
-    /// When a reload last made failed fetches due, in microseconds since 1970. A fetch that failed before this time is
-    /// retried at the next request for its origin.
+    /// When a reload last made failed fetches due, in microseconds since 1970.
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,
@@ -70,7 +65,7 @@ pub struct Query<'a, F> {
     pub origin: &'a Origin,
     pub fetcher: &'a Arc<F>,
     pub policy: &'a Policy,
-    /// The client or operator who asks. A fetch for this lookup counts towards the limit on the requester's fetches.
+    /// The client or operator who asks. The fetch counts towards this requester's limit.
     pub requester: Requester,
 }
 
@@ -80,15 +75,15 @@ pub struct Memory {
     pub origins: usize,
     pub bytes: u64,
     pub max_bytes: u64,
-    /// Number of fetches that run or are queued.
+    /// Running and queued fetches.
     pub fetches: usize,
 }
 
 // === impl Store ===
 
 impl Store {
-    /// Creates a store that keeps about `max_bytes` in memory. With a `disk`, it also stores all copies there, and the
-    /// page cache of that file is part of `max_bytes`.
+    /// Creates a store that keeps about `max_bytes` in memory, including the page cache of `disk`. With a `disk`, it
+    /// also stores all copies there.
     pub fn new(max_bytes: u64, disk: Option<Disk>) -> Self {
         let max_bytes = max_bytes - disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         let expected = usize::try_from(max_bytes / TYPICAL_WEIGHT).unwrap_or(usize::MAX);
@@ -102,7 +97,7 @@ impl Store {
         let (hasher, lifecycle) = (DefaultHashBuilder::default(), departed.clone());
         let cache = match options {
             Ok(options) => Cache::with_options(options, HeldWeight, hasher, lifecycle),
-            // This cannot happen: the builder fails only if one of the two capacities is missing.
+            // The builder fails only if one of the two capacities is missing.
             Err(_) => Cache::with(expected.clamp(16, 1 << 16), max_bytes, HeldWeight, hasher, lifecycle),
         };
         Self {
@@ -120,11 +115,8 @@ impl Store {
         }
     }
 
-    /// Creates a store of another document next to `robots`, the store of the robots.txt copies. It keeps about
-    /// `max_bytes` in memory, and uses the same file on disk as `robots`. The page cache of that file counts as memory
-    /// of `robots`. [`end_fetches`](Self::end_fetches) of `robots` ends the fetches of both stores. The new store also
-    /// gets what it needs to correct states from disk: the jumps of the clock, and when a reload last made failed
-    /// fetches due.
+    /// Creates a store of another document, with about `max_bytes` of memory of its own. It uses the file of `robots`,
+    /// and [`end_fetches`](Self::end_fetches) of `robots` ends its fetches too.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,
@@ -135,7 +127,7 @@ impl Store {
         }
     }
 
-    /// Changes how many bytes to keep in memory. If more are in use, copies are evicted when the next ones are added.
+    /// Changes how many bytes to keep in memory. Copies are evicted when the next ones are added.
     pub fn set_max_bytes(&self, max_bytes: u64) {
         let share = match self.disk {
             Some(_) if *self.document == SiteDocument::ROBOTS_TXT => Self::disk_share(max_bytes) as u64,
@@ -147,7 +139,7 @@ impl Store {
     /// Returns how many bytes of memory, out of `max_bytes`, are for the page cache of the file on disk.
     pub fn disk_share(max_bytes: u64) -> usize {
         let share = (max_bytes / 16).clamp(MIN_PAGES.min(max_bytes / 2), MAX_PAGES);
-        // `share` is at most `MAX_PAGES`, so the conversion cannot fail.
+        // `share` is at most `MAX_PAGES`.
         usize::try_from(share).unwrap_or(usize::MAX)
     }
 
@@ -160,16 +152,14 @@ impl Store {
         }
     }
 
-    /// Records why copies are not stored on disk although the configuration asks for it, and what people can do about
-    /// it.
+    /// Records why copies are not stored on disk although the configuration asks for it.
     #[must_use]
     pub fn without_disk(mut self, why: String) -> Self {
         self.without_disk = Some(why);
         self
     }
 
-    /// Takes over the fetches of `earlier`, the store that this one replaces, so that
-    /// [`end_fetches`](Self::end_fetches) ends them too.
+    /// Takes over the fetches of `earlier`, so that [`end_fetches`](Self::end_fetches) ends them too.
     #[must_use]
     pub fn replacing(mut self, earlier: &Self) -> Self {
         self.running = earlier.running.clone();
@@ -189,8 +179,7 @@ impl Store {
         self.disk.as_deref()
     }
 
-    /// Returns why robots.txt copies are not stored on disk although they should be, and what to do. The text names no
-    /// path.
+    /// Returns why robots.txt copies are not stored on disk although they should be. The text names no path.
     pub fn disk_trouble(&self) -> Option<String> {
         match &self.disk {
             Some(disk) => disk.trouble(),
@@ -219,7 +208,6 @@ impl Store {
     }
 
     /// Returns up to `limit` origins in memory whose names contain `filter`, sorted by name, from the name `start` on.
-    /// Slow if there are many origins.
     pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
         for (origin, held) in self.cache.iter() {
@@ -235,16 +223,15 @@ impl Store {
         first.into_values().collect()
     }
 
-    /// Calls `each` with the state of every origin in memory. Slow if there are many origins.
+    /// Calls `each` with the state of every origin in memory.
     pub fn each_state(&self, mut each: impl FnMut(&OriginState)) {
         for (_, held) in self.cache.iter() {
             each(&held.cached.state.load());
         }
     }
 
-    /// Calls `each` with what was counted for each origin since the last call of this method. This includes origins
-    /// that have been evicted from memory since. Can call `each` several times for one origin. Slow if there are many
-    /// origins. Two threads must not call this method at the same time.
+    /// Calls `each` with what was counted for each origin since the last call, also for origins that were evicted
+    /// since. `each` can get an origin several times. Two threads must not call this method at the same time.
     pub fn take_tallies(&self, mut each: impl FnMut(&Origin, Tallied)) {
         self.departed.retain(|origin, tally| {
             // Check this before taking the counts. If no request holds the tally now, no later request can add to it.
@@ -262,17 +249,17 @@ impl Store {
         }
     }
 
-    /// Forgets an origin in memory and on disk. The next request for the origin fetches its robots.txt again.
+    /// Forgets an origin in memory and on disk.
     pub fn forget(&self, origin: &Origin) {
         // Forget on disk first. Otherwise, a lookup could read the origin back from there.
         if let Some(disk) = &self.disk {
             disk.forget(self.document.name(origin));
             if *self.document == SiteDocument::ROBOTS_TXT {
-                // Also remove the origin's `tdmrep.json` from the file, in case there is no store for these documents.
+                // The file can have the origin's `tdmrep.json` even if no store for these documents exists now.
                 disk.forget(SiteDocument::TDMREP.name(origin));
             }
         }
-        // A lookup or a fetch may still use the cached origin, so clear its contents before removing it from the cache.
+        // A lookup or a fetch may still use the cached origin, so clear it before removing it from the cache.
         let held = self.cache.get(origin).map(|held| held.cached);
         for cached in self.in_flight.of(origin).into_iter().chain(held) {
             cached.forget();
@@ -287,11 +274,10 @@ impl Store {
 const MIN_PAGES: u64 = 64 * 1024;
 /// Maximum memory for the page cache of the file on disk, in bytes.
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
-/// Memory of an origin with a typical robots.txt, in bytes. The store uses it to estimate how many origins the cache
-/// will hold.
+/// Bytes of an origin with a typical robots.txt. The store estimates from this how many origins the cache will hold.
 const TYPICAL_WEIGHT: u64 = 4096;
-/// Minimum size of a part (shard) of the cache, in bytes. Each shard must have room for several of the largest copies.
-/// A copy that does not fit into its shard would be fetched again for each request.
+/// Minimum size of a shard of the cache, in bytes. A copy that does not fit into its shard would be fetched for each
+/// request.
 const MIN_SHARD: u64 = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -14,28 +14,24 @@ use crate::{
     origin::{Host, Origin},
 };
 
-/// What the cache keeps in memory about one origin and its robots.txt.
 #[derive(Debug)]
 pub(super) struct CachedOrigin {
     pub(super) state: ArcSwap<OriginState>,
     /// Whether the state has been merged with the state on disk.
     recalled: AtomicBool,
-    /// How many times an operator has made robotgate forget the origin. A task that gets an earlier state from the disk
-    /// or the fleet compares this number before and after. If it has changed, the task does not use that state.
+    /// How many times an operator has made robotgate forget the origin. A task that gets a state from the disk or the
+    /// fleet drops that state if this number has changed since the task began.
     forgotten: AtomicU64,
-    /// Whether a fetch is running, or waits in the background until it may start. This can be out of date. If it is
-    /// set, a lookup does not have to lock [`InFlightFetches`](super::in_flight::InFlightFetches), which knows for
-    /// certain.
+    /// Whether a fetch runs or waits in the background. It can be out of date, but saves most lookups the lock of
+    /// [`InFlightFetches`](super::in_flight::InFlightFetches).
     pub(super) fetching: AtomicBool,
-    /// Counts the verdicts of decisions that were based on the state.
     pub(super) tally: Arc<Tally>,
-    /// A lookup holds this lock while it reads the disk or parses the robots.txt again, so that other lookups wait for
-    /// its result.
+    /// Held while a lookup reads the disk or parses the robots.txt again. Other lookups wait for its result.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
-/// A cached origin and its weight, which is its approximate memory in bytes. The weight does not change while the cache
-/// holds the origin. Otherwise, the cache would subtract another weight from its total than it has added.
+/// A cached origin and its approximate memory in bytes. The weight must not change while the cache holds the origin,
+/// because the cache subtracts it from its total on removal.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) cached: Arc<CachedOrigin>,
@@ -48,8 +44,7 @@ pub(super) struct HeldWeight;
 // === impl CachedOrigin ===
 
 impl CachedOrigin {
-    /// Creates the cached origin for an origin about which nothing is known. `recalled` says that nothing about it has
-    /// to be read from disk.
+    /// `recalled` says that nothing has to be read from disk.
     pub(super) fn new(recalled: bool) -> Self {
         Self {
             state: ArcSwap::from_pointee(OriginState::unknown()),
@@ -69,7 +64,6 @@ impl CachedOrigin {
         self.recalled.store(true, Ordering::Release);
     }
 
-    /// Forgets the origin. A lookup that is just reading it from disk notices this by [`forgotten`](Self::forgotten).
     pub(super) fn forget(&self) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.state.store(Arc::new(OriginState::unknown()));
@@ -90,7 +84,7 @@ impl Held {
         };
         let bytes =
             name + size_of::<Origin>() + size_of::<CachedOrigin>() + size_of::<Tally>() + cached.state.load().weight();
-        // Add an eighth, because an allocator rounds up to its next size class.
+        // An allocator rounds up to its next size class, so add an eighth.
         let weight = bytes + bytes / 8 + ENTRY_OVERHEAD;
         Self {
             cached,
@@ -107,5 +101,5 @@ impl Weighter<Origin, Held> for HeldWeight {
     }
 }
 
-/// Number of bytes that the cache and the allocator need for each cached origin, measured with 100,000 origins.
+/// Bytes that the cache and the allocator need for each cached origin, measured with 100,000 origins.
 const ENTRY_OVERHEAD: usize = 400;

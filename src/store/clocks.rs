@@ -1,5 +1,4 @@
-//! Detects when somebody or NTP has set the machine's clock. Every lookup of a robots.txt checks this, so the check
-//! must be fast.
+//! Detects when somebody or NTP has set the machine's clock. Every lookup checks this, so the check must be fast.
 
 use std::{
     sync::Arc,
@@ -13,7 +12,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::copy::{ClockReadings, Jump};
 
-/// What the clocks showed last, and the jumps that were detected.
 #[derive(Debug)]
 pub(super) struct Clocks {
     /// What the clocks showed at the last check.
@@ -41,8 +39,7 @@ impl Clocks {
         }
     }
 
-    /// Returns a copy that remembers the same jumps. It detects the next jump itself, even if the original has already
-    /// detected it.
+    /// Returns a copy with the same jumps. Each of the two detects the next jump itself.
     pub(super) fn copy(&self) -> Self {
         let seen = self.seen.lock();
         Self {
@@ -54,8 +51,7 @@ impl Clocks {
         }
     }
 
-    /// Returns how the wall clock was set since the last check; `None` if it was not set. `now` is the time that the
-    /// wall clock shows.
+    /// Returns how the wall clock, which shows `now`, was set since the last check.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().can_skip_check(now, running()) {
             return None;
@@ -80,7 +76,7 @@ impl Clocks {
         Some(jump)
     }
 
-    /// Returns the remembered jumps of the clock, the oldest first.
+    /// Returns the remembered jumps, the oldest first.
     pub(super) fn jumps(&self) -> Vec<Jump> {
         self.seen.lock().jumps.clone()
     }
@@ -95,8 +91,7 @@ impl Clocks {
 
 impl Seen {
     fn remember(&mut self, jump: Jump) {
-        // Every state that is read from disk is corrected by each of these jumps. Keep only the last few, so that this
-        // stays fast. If a clock is set more often, the times that it showed mean nothing anyway.
+        // Each state that is read from disk is corrected by each of these jumps, so keep only the last few.
         if self.jumps.len() == MAX_JUMPS {
             self.jumps.remove(0);
         }
@@ -109,7 +104,6 @@ fn running() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
-/// Maximum number of jumps of the clock to remember.
 const MAX_JUMPS: usize = 16;
 
 #[cfg(test)]

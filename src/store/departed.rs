@@ -1,4 +1,5 @@
-//! The counts of origins that have left the cache. [`Store::take_tallies`](super::Store::take_tallies) reads them.
+//! The counts of origins that have left the cache, until [`Store::take_tallies`](super::Store::take_tallies) reads
+//! them.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::origin::Origin;
 
-/// The tallies of the origins that have left the cache. Keeps at most [`MAX_DEPARTED`] tallies, and drops all others.
+/// At most [`MAX_DEPARTED`] tallies. Further ones are dropped.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Departed(pub(super) Arc<Mutex<Tallies>>);
 
@@ -20,8 +21,8 @@ type Tallies = Vec<(Origin, Arc<Tally>)>;
 // === impl Departed ===
 
 impl Departed {
-    /// Keeps the tally of an origin that leaves the cache, if it has counts that nobody has taken, or if a request can
-    /// still add counts.
+    /// Keeps the tally of an origin that leaves the cache, if it has counts that nobody has taken or can still get
+    /// some.
     pub(super) fn add(&self, origin: Origin, cached: &Arc<CachedOrigin>) {
         let tally = &cached.tally;
         let is_in_use = Arc::strong_count(tally) > 1 || Arc::strong_count(cached) > 1;
@@ -34,8 +35,8 @@ impl Departed {
         }
     }
 
-    /// Calls `each` with every tally, and removes the tallies for which `each` returns `false`. Other threads can add
-    /// tallies during the call.
+    /// Calls `each` with every tally, and removes those for which it returns `false`. Other threads can add tallies
+    /// meanwhile.
     pub(super) fn retain(&self, mut each: impl FnMut(&Origin, &mut Arc<Tally>) -> bool) {
         // `each` can use the cache, which calls `add` while it is locked. So the list must not be locked here.
         let mut departed = std::mem::take(&mut *self.0.lock());
@@ -51,7 +52,7 @@ impl Departed {
 }
 
 impl Lifecycle<Origin, Held> for Departed {
-    /// Up to two evicted origins. The cache drops this value, and with it the origins, after it has released its locks.
+    /// The cache drops this value after it has released its locks.
     type RequestState = [Option<Held>; 2];
 
     fn on_evict(&self, state: &mut Self::RequestState, origin: Origin, held: Held) {
@@ -62,5 +63,5 @@ impl Lifecycle<Origin, Held> for Departed {
     }
 }
 
-/// Maximum number of tallies, which take about 1 MiB with their origins. The history reads them every few seconds.
+/// These tallies and their origins take about 1 MiB. The history reads them every few seconds.
 const MAX_DEPARTED: usize = 4096;

@@ -1,8 +1,5 @@
-//! Stores the robots.txt copies on disk. So they survive a restart, and can be read back after they were evicted from
-//! memory.
-//!
-//! A dedicated thread writes in the background, so requests never wait for a write. If the disk fails, no request
-//! fails: robotgate fetches again what it cannot read.
+//! Stores the robots.txt copies on disk, so that they survive a restart and their eviction from memory. A thread writes
+//! them in the background. If the disk fails, no request fails: robotgate fetches again what it cannot read.
 
 mod file;
 mod queue;
@@ -39,18 +36,16 @@ use crate::{
 pub struct Disk {
     shared: Arc<SharedDisk>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Limits how many threads read the file at the same time.
     readers: Arc<Semaphore>,
 }
 
 /// Limits of the file with the robots.txt copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin after its robots.txt has expired. If a bot sends another request to the origin
-    /// within this time, the robots.txt is fetched again, and the time starts anew.
+    /// How long to remember an origin after its robots.txt has expired. A new fetch starts this time anew.
     pub keep: Duration,
-    /// Maximum size of what the file stores, in bytes. If it stores more, robotgate forgets the origins whose
-    /// robots.txt expired first.
+    /// Maximum size of the stored texts and records, in bytes. Above it, robotgate forgets the origins whose robots.txt
+    /// expired first.
     pub max_bytes: u64,
 }
 
@@ -59,18 +54,15 @@ pub struct DiskOptions {
 #[error("robots.txt files cannot be saved in {}: {why}", path.display())]
 pub struct DiskError {
     pub path: PathBuf,
-    /// The cause. Its message contains no path.
+    /// The message of this error names no path.
     pub why: FileError,
 }
 
 // === impl Disk ===
 
 impl Disk {
-    /// Opens the file of robots.txt copies at `path`, or creates it. If the file is damaged, renames it, creates a new
-    /// one, and logs that. The page cache takes up to `cache_bytes` of memory. Blocks while it checks the whole file.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be used.
+    /// Opens or creates the file at `path`, with a page cache of up to `cache_bytes`. Renames a damaged file and
+    /// creates a new one. Blocks while it checks the whole file.
     pub fn open(path: &Path, options: DiskOptions, cache_bytes: usize) -> Result<Self, DiskError> {
         let unusable = |why| DiskError {
             path: path.to_owned(),
@@ -103,11 +95,7 @@ impl Disk {
         })
     }
 
-    /// Checks whether a file of robots.txt copies can be used at `path`, as far as that is possible without opening it.
-    /// Creates nothing.
-    ///
-    /// # Errors
-    /// Fails if this user cannot read or write there.
+    /// Checks whether this process may read and write a file of robots.txt copies at `path`. Creates nothing.
     pub fn check(path: &Path) -> Result<(), DiskError> {
         database::check(path).map_err(|why| DiskError {
             path: path.to_owned(),
@@ -119,8 +107,7 @@ impl Disk {
         &self.shared.path
     }
 
-    /// Returns why nothing can be written to the file now, and what to do. Returns `None` if the last write succeeded.
-    /// The text names no path.
+    /// Returns why nothing can be written to the file now, and what to do. The text names no path.
     pub fn trouble(&self) -> Option<String> {
         self.shared.trouble.text()
     }
@@ -136,11 +123,8 @@ impl Disk {
         self.shared.max_bytes.store(options.max_bytes, Ordering::Relaxed);
     }
 
-    /// Returns the state that is stored under [`name`](crate::copy::SiteDocument::name), including changes that wait to
-    /// be written to the file.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read now.
+    /// Returns the state that is stored under [`name`](crate::copy::SiteDocument::name), including changes that are not
+    /// in the file yet.
     pub(super) async fn recall(&self, name: String) -> Result<Option<Arc<OriginState>>, FileError> {
         let part = {
             let queue = self.shared.queue.lock();
@@ -148,7 +132,7 @@ impl Disk {
                 Some(StoreChange::Keep { state, complete: true }) => return Ok(Some(state.clone())),
                 Some(StoreChange::Keep { state, complete: false }) => Some(state.clone()),
                 Some(StoreChange::Forget) => return Ok(None),
-                // The writer thread has ended or is about to end. It closes the file, so nothing can be read from it.
+                // The disk is closed, so the writer thread has closed the file or will do so soon.
                 None if queue.closed => return Ok(None),
                 None => None,
             }
@@ -160,8 +144,8 @@ impl Disk {
         let turn = turn.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            // Hold this thread's permit to read until the read has ended, even if the request no longer waits for it.
-            // Otherwise, more threads than `MAX_READERS` could read at once.
+            // The read keeps its permit until it ends, even if the request no longer waits for it. Otherwise, more
+            // threads than `MAX_READERS` could read at once.
             let _turn = turn;
             shared.read_file(|file| file.read(&name))
         });
@@ -173,13 +157,12 @@ impl Disk {
         })
     }
 
-    /// Queues an origin's state for writing under `name`. `complete` says whether the state already includes what the
-    /// file says about the origin. If not, the writer merges both.
+    /// Queues an origin's state for writing under `name`. Unless it is `complete`, the writer merges it with the state
+    /// in the file.
     pub(super) fn keep(&self, name: String, state: Arc<OriginState>, complete: bool) {
         self.change(name, StoreChange::Keep { state, complete });
     }
 
-    /// Queues the removal of what is stored under `name`.
     pub(super) fn forget(&self, name: String) {
         self.change(name, StoreChange::Forget);
     }
@@ -192,7 +175,7 @@ impl Disk {
         let is_first = !queue.has_work();
         let has_room = queue.put(name, change);
         if is_first {
-            // Wake the writer. If other changes were queued before this one, it is awake already.
+            // If other changes were queued before this one, the writer is awake already.
             self.shared.work.notify_one();
         }
         drop(queue);
@@ -207,7 +190,7 @@ impl Disk {
     }
 
     /// Returns the approximate size of the texts and records in the file, and their maximum size, both in bytes. The
-    /// first is `None` while the file is closed because of an error.
+    /// first is `None` while an error keeps the file closed.
     pub fn bytes(&self) -> (Option<u64>, u64) {
         let file = self.shared.file.read();
         let held = file.as_ref().map(|file| file.held());
@@ -219,13 +202,13 @@ impl Disk {
         self.shared.queue.lock().len()
     }
 
-    /// Waits until all changes that are queued now are written, but at most ten seconds. Returns whether they were
+    /// Waits until all changes that are queued now are written, for at most ten seconds. Returns whether they were
     /// written.
     pub async fn flush(&self) -> bool {
         let flushed = {
             let mut queue = self.shared.queue.lock();
             if queue.closed && !self.shared.is_open() {
-                // The writer thread has ended, so nothing will be written any more.
+                // The writer thread has ended.
                 return false;
             }
             queue.flush()
@@ -234,15 +217,12 @@ impl Disk {
         matches!(tokio::time::timeout(MAX_FLUSH, flushed).await, Ok(Ok(())))
     }
 
-    /// Runs `work` on the file of robots.txt copies. Blocks the thread until `work` ends.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read now, or with the error of `work`.
+    /// Runs `work` on the file, and blocks the thread until it ends.
     pub fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         self.shared.read_file(work)
     }
 
-    /// Writes the queued changes and closes the file, at the end of the program. Blocks the thread until this is done.
+    /// Writes the queued changes and closes the file. Blocks the thread until this is done.
     pub fn close(&self) {
         self.shared.close();
         let writer = self.writer.lock().take();
@@ -252,21 +232,17 @@ impl Disk {
         }
     }
 
-    /// Opens the file at `path` for a subcommand, while no proxy has it open. Does not create the file. A new file
-    /// would belong to the user of the command, and a proxy of another user could not open it.
+    /// Opens the file at `path` for a subcommand, while no proxy has it open. Never creates it: a proxy of another user
+    /// could not open a file that belongs to the user of the command.
     ///
     /// # Errors
-    /// Fails if the file cannot be used. [`FileError::Locked`] means that another process has the file open, usually
-    /// the proxy.
+    /// [`FileError::Locked`] means that another process, usually the proxy, has the file open.
     pub fn read_only(path: &Path) -> Result<CopyFile, FileError> {
         open_existing(&COPIES, path, READER_CACHE)
     }
 
-    /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. If the file is damaged and redb
-    /// panics, returns an error.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read or written, or with the error of `work`.
+    /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. Returns an error if redb panics
+    /// because the file is damaged.
     pub fn guarded<T>(file: CopyFile, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         guarded(move || work(&file))
     }
@@ -287,18 +263,15 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// The kind of database file that holds the robots.txt copies.
 const COPIES: Kind<CopyFile> = Kind {
     name: "the file of cached robots.txt files",
     loss: "robotgate fetches each robots.txt again when a bot needs it",
     wrap: CopyFile::new,
 };
-/// Maximum time that [`Disk::flush`] waits until the changes are written.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
-/// Maximum number of concurrent reads. A few are enough, because most reads find the data in the page cache and take
-/// microseconds.
+/// Most reads find the data in the page cache and take microseconds, so a few threads are enough.
 const MAX_READERS: usize = 8;
-/// Size of the page cache in bytes when a subcommand opens the file.
+/// Page cache of a subcommand, in bytes.
 const READER_CACHE: usize = 16 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Gets the robots.txt for a lookup that needs a fetch. If a fetch for the origin is queued or runs, the lookup waits
-//! for that fetch. Otherwise, it queues a new one.
+//! Gets the robots.txt for a lookup that needs a fetch: joins the origin's fetch, or queues a new one.
 
 use std::{
     hash::BuildHasher as _,
@@ -32,13 +31,13 @@ struct Begun<'a, F: Fetch> {
     fetcher: &'a F,
     policy: &'a Policy,
     at: Instant,
-    /// Space that is reserved in the audit log for the record of this fetch. `None` after the fetch has ended.
+    /// Reserved space in the audit log for the record of this fetch. `None` after the fetch has ended.
     reservation: Option<F::Reservation>,
 }
 
 impl Store {
-    /// Fetches a robots.txt in the background, as soon as the fetch limiter lets the requester start a fetch. Does
-    /// nothing if the requester has reached its limit of fetches: a later request then starts the fetch.
+    /// Fetches a robots.txt in the background. Does nothing if the requester has reached its limit of fetches: a later
+    /// request then starts the fetch.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         if cached.fetching.load(Ordering::Relaxed) {
             return;
@@ -55,8 +54,8 @@ impl Store {
         }
     }
 
-    /// Starts or joins the fetch that is due for the origin, and waits until it ends, but at most `wait`. Returns what
-    /// is known of the origin after that. If the fetch still runs, that can be an expired copy or nothing.
+    /// Starts or joins the fetch that is due for the origin, and waits at most `wait` for its end. If the fetch still
+    /// runs then, the returned lookup can have an expired copy or nothing.
     pub(super) async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         cached: &Arc<CachedOrigin>,
@@ -87,13 +86,12 @@ impl Store {
         let cached = running.cached;
         let mut found = cached.state.load_full();
         if !found.is_under(policy) {
-            // If the fetch began before a reload, it can have parsed the robots.txt with another profile. So parse the
-            // text again.
+            // A fetch that began before a reload can have parsed the robots.txt with another profile.
             found = self.reread(&cached, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {
-            // The fetch has changed nothing. Perhaps it got a robots.txt that could not be stored as evidence. If texts
-            // still cannot be stored, the lookup fails with that error.
+            // Perhaps the fetch got a robots.txt that could not be stored as evidence. If texts still cannot be stored,
+            // the lookup fails.
             query.fetcher.check_evidence()?;
         }
         let at = SystemTime::now();
@@ -112,21 +110,20 @@ impl Store {
         Ok((lookup, cached.tally.clone()))
     }
 
-    /// Joins the fetch that is queued or runs for the origin, or queues a new one.
     fn join_or_queue<F: Fetch>(
         &self,
         cached: &Arc<CachedOrigin>,
         query: &Query<'_, F>,
     ) -> Result<FetchHandle, LookupError> {
-        // Check again whether the origin needs a fetch, because another request's fetch may just have ended.
+        // Check again, because another request's fetch may just have ended.
         let is_due = || cached.state.load().due(SystemTime::now(), query.policy) != Due::No;
         let enter = || query.fetcher.enter(query.requester);
         self.in_flight
             .join_or_queue(query.origin, cached, is_due, query.requester.name, enter)
     }
 
-    /// Waits until the fetch limiter allows the fetch and the audit log has room for the record of the fetch, and then
-    /// starts it. If another requester has started it in the meantime, joins it.
+    /// Waits for a permit and for room in the audit log, and then starts the fetch. If another requester has started it
+    /// in the meantime, joins it.
     async fn begin<F: Fetch>(
         self: &Arc<Self>,
         queued: &QueuedFetch,
@@ -145,13 +142,11 @@ impl Store {
         let stopping = self.stopping.clone();
         self.running.spawn(async move {
             let fetch = store.fetch(&guard, permit, &*fetcher, policy, reservation);
-            // If robotgate stops, cancel the fetch.
             stopping.run_until_cancelled(fetch).await
         });
         Ok((running, CacheStatus::Miss))
     }
 
-    /// Fetches the robots.txt, and stores the result in the cache.
     async fn fetch<F: Fetch>(
         &self,
         guard: &FetchGuard,
@@ -175,7 +170,7 @@ impl Store {
         let lease = match fleet {
             Some(fleet) => match self.take_from_fleet(fleet, &mut begun).await {
                 ControlFlow::Continue(lease) => lease,
-                // Another robotgate of the fleet already has the robots.txt. No fetch is needed.
+                // Another robotgate of the fleet has fetched the robots.txt.
                 ControlFlow::Break(()) => return,
             },
             None => None,
@@ -185,8 +180,8 @@ impl Store {
             let traced = fetcher.fetch(&permit, document, origin, etag.as_deref()).await;
             let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
             match is_unchanged && cached.state.load().etag().is_none() {
-                // The site answered 304 ("not modified"), but an operator made robotgate forget the robots.txt during
-                // the fetch. Fetch it again without the ETag.
+                // The site answered 304, but an operator made robotgate forget the robots.txt during the fetch. Fetch
+                // it again without the ETag.
                 true => fetcher.fetch(&permit, document, origin, None).await,
                 false => traced,
             }
@@ -199,13 +194,12 @@ impl Store {
         let now = SystemTime::now();
         self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
-        // Parse a large robots.txt on a blocking thread. On this thread, it would delay other requests.
+        // Parsing a large robots.txt on this thread would delay other requests.
         let understood = at_leisure(traced.fetched.is_large(), move || {
             let meaning = traced.fetched.meaning_of(document, &policy, now);
             (traced, meaning)
         });
-        // If parsing panicked, the panic has been printed already. The requests that wait for this fetch then continue
-        // with what was known before.
+        // If parsing panicked, the panic has been printed already. The requests that wait use what was known before.
         let Some((traced, meaning)) = understood.await else {
             return;
         };
@@ -235,12 +229,13 @@ impl Store {
                 return;
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
-            // If the swap did not succeed, the state has changed since it was loaded: it was parsed again, read back
-            // from disk or forgotten. In that case, the loop tries again with the new state.
+            // If the swap failed, the state was parsed again, read back from disk or forgotten. Try again with the new
+            // state.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    // Do not share failures with the fleet: the cause may be the network of this robotgate alone.
+                    // The cause of a failure may be the network of this robotgate alone, so the fleet does not get
+                    // failures.
                     let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
                     let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
                     self.running.spawn(async move { fleet.end(lease, answered).await });
@@ -262,10 +257,8 @@ impl Store {
         }
     }
 
-    /// Asks the fleet's server for the document, before a fetch. If another robotgate has fetched the document, updates
-    /// the cached origin and returns `Break`. Otherwise, returns `Continue`, and this robotgate has to fetch the
-    /// document. While it holds the returned lease, no other robotgate of the fleet fetches the document. If it gets no
-    /// lease, it fetches the document without the fleet, and does not share the result.
+    /// Asks the fleet's server for the document. Returns `Break` if another robotgate has fetched it; the cached origin
+    /// is then updated. Otherwise, this robotgate fetches the document, and shares the result if it got a lease.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,
@@ -290,7 +283,7 @@ impl Store {
         let shared = Arc::new(shared.shared());
         loop {
             let before = cached.state.load_full();
-            // If an operator made robotgate forget the origin in the meantime, do not use the fleet's older copy.
+            // An operator made robotgate forget the origin in the meantime, so do not use the fleet's older copy.
             if cached.forgotten() != forgotten {
                 return match flow {
                     ControlFlow::Break(()) => ControlFlow::Continue(None),
@@ -344,7 +337,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             hops: Vec::new(),
             took: self.at.elapsed(),
         };
-        // The fetch was cancelled. That is no failure of the site, so the state of the origin stays the same.
+        // A cancelled fetch is no failure of the site, so the state stays the same.
         let state = self.cached.state.load_full();
         let finished = FinishedFetch {
             document: self.document,

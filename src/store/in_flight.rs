@@ -1,7 +1,5 @@
-//! The robots.txt fetches that are queued or running. Each origin has at most one fetch, and later requests join it.
-//!
-//! Several requesters can wait for a queued fetch. The fetch starts as soon as one of them gets a permit from the fetch
-//! limiter. If no request waits for it any longer, a queued fetch is cancelled, and a running fetch continues.
+//! The robots.txt fetches that are queued or running. Requests for the same origin share one fetch. A queued fetch is
+//! cancelled when no request waits for it any longer, and a running fetch continues.
 
 use std::{
     collections::HashMap,
@@ -17,16 +15,15 @@ use crate::{
     origin::Origin,
 };
 
-/// The queued and running fetches, keyed by origin.
 #[derive(Debug, Default)]
 pub(super) struct InFlightFetches(Mutex<HashMap<Origin, InFlightEntry>>);
 
 #[derive(Debug)]
 struct InFlightEntry {
     fetch: Arc<InFlightFetch>,
-    /// Number of requests that wait for the fetch to begin.
+    /// Requests that wait for the fetch to begin.
     waiting: usize,
-    /// The clients (or the operators) that wait for the fetch, each with its place in the queue of the fetch limiter.
+    /// The place of each waiting requester in the queue of the fetch limiter. The first permit starts the fetch.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
@@ -44,15 +41,13 @@ enum Stage {
     Finished,
 }
 
-/// How a request takes part in the fetch of a robots.txt.
+/// How a request takes part in a fetch.
 pub(super) enum FetchHandle {
-    /// The fetch has started. Or it is not needed any longer, and this handle says that it has finished.
+    /// The fetch runs or has ended, or no fetch is needed.
     Running(RunningFetch),
-    /// The fetch waits until it may start.
     Queued(QueuedFetch),
 }
 
-/// A handle on a running fetch.
 pub(super) struct RunningFetch {
     pub(super) cached: Arc<CachedOrigin>,
     stage: watch::Receiver<Stage>,
@@ -66,8 +61,8 @@ pub(super) struct QueuedFetch {
     permit: Arc<FetchPermit>,
 }
 
-/// The running fetch owns this value. Dropping the value removes the fetch from [`InFlightFetches`] and wakes the
-/// requests that wait for it. So both happen even if the fetch panics or the runtime stops.
+/// Dropping this value ends the fetch: removes it from [`InFlightFetches`] and wakes the requests that wait for it. The
+/// running fetch owns it, so this also happens if the fetch panics or the runtime stops.
 pub(super) struct FetchGuard {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,
@@ -77,15 +72,11 @@ pub(super) struct FetchGuard {
 // === impl InFlightFetches ===
 
 impl InFlightFetches {
-    /// Joins the fetch that is queued or runs for `origin`. If there is none and `is_due` says that one is needed,
-    /// queues a fetch whose result goes into `cached`.
+    /// Joins the fetch of `origin`. If there is none and `is_due` says that one is needed, queues a fetch that updates
+    /// `cached`.
     ///
-    /// While a fetch is queued, each requester needs a place in the queue of the fetch limiter for it. `enter` gets
-    /// such a place. If an earlier request of the same requester (`name`) already has a place for this fetch, the
-    /// requests share it, and `enter` is not called.
-    ///
-    /// # Errors
-    /// Fails if `enter` fails.
+    /// `enter` gets the requester `name` a place in the queue of the fetch limiter. It is not called if an earlier
+    /// request of the same requester already has a place for this fetch.
     pub(super) fn join_or_queue(
         self: &Arc<Self>,
         origin: &Origin,
@@ -136,7 +127,7 @@ impl InFlightFetches {
         Ok(handle)
     }
 
-    /// Returns the cached origin that the fetch for `origin`, queued or running, will update.
+    /// Returns the cached origin that the queued or running fetch of `origin` will update.
     pub(super) fn of(&self, origin: &Origin) -> Option<Arc<CachedOrigin>> {
         self.0.lock().get(origin).map(|entry| entry.fetch.cached.clone())
     }
@@ -178,8 +169,7 @@ impl RunningFetch {
         *self.stage.borrow() != Stage::Queued
     }
 
-    /// Waits until the fetch has ended and its result is cached. Returns `false` if the fetch was dropped while
-    /// it was queued.
+    /// Waits until the fetch has ended and its result is cached. Returns `false` if the fetch was dropped while queued.
     pub(super) async fn finished(&mut self) -> bool {
         self.stage.wait_for(|stage| *stage == Stage::Finished).await.is_ok()
     }
@@ -188,8 +178,7 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits until the fetch limiter lets this requester start the fetch, and returns `true`. If another requester
-    /// starts the fetch first, returns `false`.
+    /// Waits until this requester may start the fetch. Returns `false` if another requester starts it first.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -230,13 +219,12 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // If this fetch has ended, the entry can already belong to the origin's next fetch. Leave such an entry as it
-        // is.
+        // The entry can already belong to the origin's next fetch.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }
         entry.waiting -= 1;
-        // Remove only a queued fetch that nobody waits for. A running one is removed when it ends.
+        // A running fetch is removed when it ends.
         if entry.waiting == 0 && self.fetch.stage() == Stage::Queued {
             in_flight.remove(&self.origin);
         }
@@ -267,7 +255,7 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// Queues a fetch for `origin`, or joins the queued one, on behalf of the client with the address 192.0.2.`client`.
+    /// `client` is the last byte of the client's address.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,
@@ -289,8 +277,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // If two handles are dropped at the same time, each drop can see the other handle's reference to the fetch.
-        // This clone stands for that reference.
+        // If two handles are dropped at the same time, each drop can see the other's reference to the fetch. This clone
+        // stands for such a reference.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

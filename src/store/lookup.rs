@@ -1,5 +1,4 @@
-//! Looks up the state of an origin: first in memory, then on disk. If neither has a valid copy, fetches the robots.txt
-//! from the origin.
+//! Looks up the state of an origin: in memory, on disk, or with a fetch from the origin.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -20,13 +19,11 @@ use crate::{
 // === impl Store ===
 
 impl Store {
-    /// Returns the state of an origin, and the [`Tally`] in which the caller counts the decision and how the origin
-    /// answers the bot's request. If the robots.txt has expired or is unknown, fetches it first, and waits at most
-    /// `wait` for the fetch.
+    /// Returns the state of an origin, and the [`Tally`] in which the caller counts what happens to the request. If the
+    /// robots.txt has expired or is unknown, fetches it and waits at most `wait`.
     ///
     /// # Errors
-    /// Fails if a fetch was needed but could not start, for example because the requester has reached its limit of
-    /// fetches or the audit log cannot be written.
+    /// Fails if a necessary fetch cannot start, for example because the requester has reached its limit of fetches.
     pub async fn lookup<F: Fetch>(
         self: &Arc<Self>,
         query: &Query<'_, F>,
@@ -35,14 +32,14 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let cached = self.cached(origin);
         let mut waited = Duration::ZERO;
-        // If fetches of the robots.txt fail, or there is no usable copy in memory, the disk can still have one.
+        // The disk can still have a copy if fetches fail or memory has no usable one.
         let is_lacking = || {
             let state = cached.state.load();
             state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
         };
         if !cached.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // Wait for the disk only briefly. If the disk hangs, there is still time to fetch from the site.
+            // If the disk hangs, there is still time to fetch from the site.
             let patience = wait.min(MAX_DISK_WAIT);
             let _ = tokio::time::timeout(patience, self.recall(&cached, query)).await;
             waited = started.elapsed();
@@ -68,8 +65,7 @@ impl Store {
         Ok((lookup, tally))
     }
 
-    /// Reads an origin's state back from disk. If that fails, the state in memory stays as it is, and the next lookup
-    /// tries again.
+    /// Reads an origin's state back from disk. If that fails, the next lookup tries again.
     async fn recall<F: Fetch>(&self, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         let Query { origin, policy, .. } = *query;
         let _turn = cached.turn.lock().await;
@@ -87,8 +83,7 @@ impl Store {
                     return;
                 }
                 cached.state.rcu(|state| match state.is_known() {
-                    // An operator made robotgate forget the origin while the disk was read, so do not use what was
-                    // read.
+                    // An operator made robotgate forget the origin in the meantime.
                     _ if cached.forgotten() != forgotten => state.clone(),
                     true => Arc::new(state.resuming(&earlier)),
                     false => earlier.clone(),
@@ -100,15 +95,14 @@ impl Store {
         }
     }
 
-    /// Corrects a state from disk for what has happened since it was written: the clock was set, a reload or a
-    /// restart made failed fetches due again, or the profile changed.
+    /// Corrects a state from disk for what has happened since it was written, such as a reload or a set clock.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
         let jumps = self.clocks.jumps();
         let earlier = jumps
             .iter()
             .fold(earlier, |earlier, jump| Arc::new(earlier.after_jump(jump)));
-        // If bots could not reach the origin in an earlier run, the configuration of this run may allow it.
+        // The current configuration may let bots reach an origin that they could not reach in an earlier run.
         let is_mended = earlier.is_prohibited()
             || earlier
                 .last_fetch()
@@ -125,8 +119,8 @@ impl Store {
         Arc::new(reread.unwrap_or_else(OriginState::unknown))
     }
 
-    /// Returns the state of an origin under `policy`. After a reload has changed the profile, the first lookup of the
-    /// origin parses the robots.txt again, and other lookups wait for its result. Fetches nothing.
+    /// Returns the state of an origin under `policy`. If a reload has changed the profile, one lookup parses the
+    /// robots.txt again, and the others wait for its result.
     pub(super) async fn reread(
         &self,
         cached: &Arc<CachedOrigin>,
@@ -141,11 +135,11 @@ impl Store {
             }
             let (earlier, policy) = (state.clone(), *policy);
             let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
-            // If parsing panicked, the panic has been printed already. Use an unknown state, which allows nothing.
+            // If parsing panicked, the panic has been printed already. An unknown state allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = cached.state.compare_and_swap(&state, reread.clone());
-            // If another task has replaced the state in the meantime, keep that newer state. The next round of the loop
-            // checks whether it has to be parsed again.
+            // If another task has replaced the state, the next round checks whether the newer state has to be parsed
+            // again.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, cached);
                 return reread;
@@ -173,11 +167,9 @@ impl Store {
         }
     }
 
-    /// Inserts a cached origin again after its size in memory has changed, because the cache weighs it only when it is
-    /// inserted.
+    /// Inserts a cached origin again after its size has changed, because the cache weighs it only on insertion.
     pub(super) fn weigh_anew(&self, origin: &Origin, cached: &Arc<CachedOrigin>) {
-        // The cache may have evicted `cached` and may already hold a newer object for the same origin. In that case,
-        // keep the newer one.
+        // The cache may hold a newer object for the same origin. Keep that.
         let is_another = |held: Held| !Arc::ptr_eq(&held.cached, cached);
         if !self.cache.peek(origin).is_some_and(is_another) {
             self.cache.insert(origin.clone(), Held::new(origin, cached.clone()));
@@ -188,8 +180,8 @@ impl Store {
         if let Some(held) = self.cache.get(origin) {
             return held.cached;
         }
-        // An origin can be evicted from the cache while its robots.txt is fetched. In that case, put the object that
-        // the fetch will update into the cache again, so that the result of the fetch is not lost.
+        // If a fetch runs for an evicted origin, cache the object that the fetch will update, so that its result is not
+        // lost.
         let fetching = self.in_flight.of(origin);
         let cached = fetching.unwrap_or_else(|| Arc::new(CachedOrigin::new(self.disk.is_none())));
         let made = self
@@ -213,5 +205,4 @@ pub(super) async fn at_leisure<T: Send + 'static>(
     }
 }
 
-/// Maximum time that a lookup waits for the disk.
 const MAX_DISK_WAIT: Duration = Duration::from_secs(1);

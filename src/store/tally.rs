@@ -1,5 +1,4 @@
-//! What happened at an origin since it came into memory: how often decisions about it had each verdict, and how it
-//! answered.
+//! What happened at an origin since it came into memory: the verdicts of decisions, and how the origin answered.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -10,24 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{decision::Verdict, text::micros};
 
-/// Counts what has happened at an origin since it came into memory. Many threads can add to a tally at the same time.
+/// Counts what happens at an origin. Many threads can add to a tally at the same time.
 #[derive(Debug, Default)]
 pub struct Tally {
     counts: [AtomicU64; COUNTS],
-    /// The counts at the last [`take`](Tally::take).
     taken: [AtomicU64; COUNTS],
 }
 
 /// What was counted between two calls of [`Tally::take`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tallied {
-    /// Decisions, in the order of [`Verdict::ALL`]: for each verdict, first the requests that were not forwarded, then
-    /// those that were.
+    /// For each verdict, in the order of [`Verdict::ALL`]: the requests that were not forwarded, and those that were.
     pub verdicts: [[u64; 2]; VERDICTS],
     /// Forwarded requests that the origin answered with a 5xx or not at all.
     pub failed: u64,
-    /// Forwarded requests that the origin answered with any status but a 5xx. `micros` is the sum of the times that
-    /// these answers took to the first byte, in microseconds.
+    /// Forwarded requests that the origin answered with any status but a 5xx. `micros` is the sum of their times to the
+    /// first byte, in microseconds.
     pub answered: u64,
     pub micros: u64,
 }
@@ -38,7 +35,7 @@ pub struct VerdictCounts {
     pub allow: u64,
     pub deny: u64,
     pub unverifiable: u64,
-    /// 0 if the counts come from a robotgate of an older version, which does not count deferred requests.
+    /// 0 if an older version of robotgate sent the counts.
     #[serde(default)]
     pub defer: u64,
 }
@@ -63,8 +60,8 @@ impl Tally {
         self.counts[MICROS].fetch_add(micros(took), Ordering::Relaxed);
     }
 
-    /// Returns what was counted since the last call of this method, or `None` if nothing was. Two threads must not call
-    /// this method at the same time.
+    /// Returns what was counted since the last call, or `None` if nothing was. Two threads must not call this method at
+    /// the same time.
     pub fn take(&self) -> Option<Tallied> {
         let taken: [u64; COUNTS] = std::array::from_fn(|index| {
             let count = self.counts[index].load(Ordering::Relaxed);
@@ -79,7 +76,6 @@ impl Tally {
         })
     }
 
-    /// Returns whether [`take`](Self::take) would return anything.
     pub(super) fn has_untaken(&self) -> bool {
         let mut pairs = std::iter::zip(&self.counts, &self.taken);
         pairs.any(|(count, taken)| count.load(Ordering::Relaxed) != taken.load(Ordering::Relaxed))
@@ -100,8 +96,8 @@ impl Tally {
     }
 }
 
-/// The layout of the counts of a [`Tally`]. First come two counts for each verdict, in the order of [`Verdict::ALL`]:
-/// the requests that were not forwarded, and those that were. The other constants are the indices of the other counts.
+/// Layout of the counts of a [`Tally`]: two for each verdict, as in [`Tallied::verdicts`], then one at each of these
+/// indices.
 const VERDICTS: usize = Verdict::ALL.len();
 const FAILED: usize = 2 * VERDICTS;
 const ANSWERED: usize = FAILED + 1;

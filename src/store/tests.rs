@@ -37,18 +37,15 @@ struct Puppet {
     fleet: Option<Arc<Fleet>>,
 }
 
-/// The fetches that have started, in order.
 struct Calls(mpsc::UnboundedReceiver<Call>);
 
-/// A fetch that has started. If the test drops this without ending the fetch, the fetch panics.
+/// A fetch that has started. It panics if the test drops this value.
 struct Call {
     origin: Origin,
-    /// The ETag that the request contained, if any.
     etag: Option<String>,
     end: oneshot::Sender<Fetched>,
 }
 
-/// A store, and the fetcher for its lookups.
 #[derive(Clone)]
 struct Bench {
     store: Arc<Store>,
@@ -81,7 +78,7 @@ impl Fetch for Puppet {
             etag: etag.map(str::to_owned),
             end,
         };
-        // If the test has dropped the receiver, sending fails. `end` is then dropped too, so the fetch panics below.
+        // Fails if the test has dropped the receiver. `end` is then dropped too, so the fetch panics below.
         let _ = self.calls.send(call);
         Traced {
             fetched: ended.await.expect("the test lets this fetch panic"),
@@ -120,7 +117,7 @@ impl Calls {
         self.0.recv().await.expect("the puppet is there")
     }
 
-    /// Waits until no task can make progress. Returns whether no further fetch has started.
+    /// Returns whether no further fetch has started.
     async fn none_more(&mut self) -> bool {
         settle().await;
         self.0.is_empty()
@@ -146,7 +143,6 @@ impl Bench {
         Self::with(Store::new(max_bytes, None), 1000)
     }
 
-    /// Creates a store, with a fetcher that can run `permits` fetches at the same time.
     fn with_permits(permits: usize) -> (Self, Calls) {
         Self::with(Store::new(256 * 1024 * 1024, None), permits)
     }
@@ -201,7 +197,6 @@ impl Bench {
         tokio::spawn(async move { bench.lookup_for(requester, &POLICY, &origin).await })
     }
 
-    /// Looks up an unknown origin whose fetch ends with `fetched`.
     async fn fetch(&self, calls: &mut Calls, origin: &Origin, fetched: Fetched) -> Lookup {
         let lookup = self.spawn(origin);
         calls.next().await.ends(fetched);
@@ -221,7 +216,7 @@ impl Bench {
     }
 }
 
-/// Waits until no task can make progress: only then does the paused clock of tokio advance.
+/// tokio's paused clock advances only when no task can make progress.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -256,7 +251,7 @@ fn answered(status: u16, body: &str) -> Fetched {
     Fetched::Response(OriginResponse::new(status, body))
 }
 
-/// Returns whether a lookup found the robots.txt `body`, so that its rules decide.
+/// Returns whether the rules of `body` decide.
 fn holds(lookup: &Lookup, body: &str) -> bool {
     let copy = lookup.answer(&POLICY).copy().cloned();
     copy.is_some_and(|copy| {
@@ -264,7 +259,7 @@ fn holds(lookup: &Lookup, body: &str) -> bool {
     })
 }
 
-/// Returns the verdict and the reason that a lookup gives to all paths. Returns `None` if rules decide.
+/// Returns the verdict and the reason for all paths, or `None` if rules decide.
 fn verdict(lookup: &Lookup) -> Option<(Verdict, Reason)> {
     rules_of(lookup.answer(&POLICY)).err()
 }
@@ -325,7 +320,7 @@ async fn each_origin_is_fetched_separately() {
         assert!(begun.iter().any(|call| call.origin == *site), "{site}");
     }
     let [first, second, third] = begun;
-    // The fetch that started last ends first. Its lookup does not wait for the other fetches.
+    // The fetch that started last ends first, and its lookup does not wait for the others.
     let text = format!("User-agent: *\nDisallow: /{}\n", third.origin);
     let last = third.origin.clone();
     third.ends(rules(&text));

@@ -1,5 +1,5 @@
 //! The database file (redb) that stores the robots.txt copies. Each read or write is a transaction of its own, and
-//! blocks. The module `tables` documents the tables.
+//! blocks.
 
 use std::{
     collections::HashMap,
@@ -22,27 +22,24 @@ use crate::{
 /// An open database file with robots.txt copies.
 pub struct CopyFile {
     database: Database,
-    /// Approximate size of all robots.txt and `tdmrep.json` texts and all records in the file, in bytes.
+    /// Approximate size of all texts and records in the file, in bytes.
     held: AtomicU64,
 }
 
 /// Statistics of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Number of records: one for each known robots.txt, and one for each known `tdmrep.json`.
+    /// One for each known robots.txt and each known `tdmrep.json`.
     pub records: u64,
     pub texts: u64,
-    /// Size of all these texts in bytes. Origins with the same text share one.
+    /// Size of all texts in bytes. Origins with the same text share one.
     pub text_bytes: u64,
 }
 
 // === impl CopyFile ===
 
 impl CopyFile {
-    /// Wraps an open database. Creates the tables if the database is new.
-    ///
-    /// # Errors
-    /// Fails if the database cannot be read or written, or if a later version of robotgate wrote it.
+    /// Wraps an open database, and creates the tables of a new one. Fails if a later version of robotgate wrote it.
     pub(super) fn new(database: Database) -> Result<Self, FileError> {
         match version(&database)? {
             Some(VERSION) => {}
@@ -70,11 +67,8 @@ impl CopyFile {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Forgets the origins whose state expired first, until the file has at most `max_bytes` of texts and records.
-    /// Returns how many origins were forgotten.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read or written.
+    /// Forgets the origins whose state expired first, until the texts and records take at most `max_bytes`. Returns how
+    /// many origins were forgotten.
     pub fn make_room(&self, max_bytes: u64) -> Result<usize, FileError> {
         let uses = self.database.begin_read()?.open_table(USES)?;
         let mut times = Vec::new();
@@ -83,8 +77,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // Estimate how much smaller the file gets without this origin, in bytes. A text that several origins share
-            // stays until the last of them is removed. So count an equal part of its bytes for each of these origins.
+            // A text that several origins share stays until the last of them is removed. So count an equal part of it
+            // for each.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),
@@ -117,11 +111,7 @@ impl CopyFile {
         Ok(forgotten.len())
     }
 
-    /// Returns the number of origins whose robots.txt is known. In a file of an earlier version, each `tdmrep.json`
-    /// counts as an origin until the first write.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
+    /// Returns the number of origins whose robots.txt is known.
     pub fn origins(&self) -> Result<u64, FileError> {
         let transaction = self.database.begin_read()?;
         let records = transaction.open_table(ORIGINS)?.len()?;
@@ -130,9 +120,6 @@ impl CopyFile {
     }
 
     /// Reads the state of an origin.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
     pub fn read(&self, origin: &str) -> Result<Option<OriginState>, FileError> {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
@@ -140,14 +127,11 @@ impl CopyFile {
         known(origin, &origins, &texts)
     }
 
-    /// Writes all changes to the file. If that fails, the file stays as it was.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be written.
+    /// Writes all changes to the file, or none if that fails.
     pub fn write(&self, changes: &HashMap<String, StoreChange>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // With this option, redb saves the list of used pages in each transaction. Without it, redb would have to scan
-        // the whole file when it opens the file after robotgate was killed.
+        // Makes redb save the list of used pages in each transaction. Otherwise, redb would scan the whole file at the
+        // first start after robotgate was killed.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -161,7 +145,7 @@ impl CopyFile {
             match (tdmrep, tables.more_tdmrep) {
                 (Some(_), 0) => {}
                 (Some(tdmrep), more) => drop(about.insert(TDMREP_KEY, tdmrep.saturating_add_signed(more))?),
-                // The file is new, or an earlier version of robotgate wrote it. So it has no count yet.
+                // The file is new or from an earlier version of robotgate, so it has no count yet.
                 (None, _) => drop(about.insert(TDMREP_KEY, tables.count_tdmrep()?)?),
             }
         }
@@ -170,9 +154,8 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets origins whose state has been of no use since before `oldest`: the robots.txt expired before that time,
-    /// and was not fetched again since. Checks at most `limit` origins, from the name `start` on, and returns where to
-    /// continue.
+    /// Forgets origins whose state was last useful before `oldest`. Checks at most `limit` origins, from the name
+    /// `start` on.
     pub fn collect(&self, oldest: SystemTime, start: &str, limit: usize) -> Result<Collected, FileError> {
         let mut collected = Collected::default();
         let mut old = HashMap::new();
@@ -181,7 +164,7 @@ impl CopyFile {
             let origins = transaction.open_table(ORIGINS)?;
             for entry in origins.range(start..)?.take(limit) {
                 let (origin, record) = entry?;
-                // Continue with the smallest name that comes after this origin's, in byte order.
+                // The smallest name after this origin's, in byte order.
                 collected.next = Some(format!("{}\0", origin.value()));
                 let last = OriginRecord::decode(origin.value(), record.value())
                     .and_then(OriginRecord::outline)
@@ -203,9 +186,6 @@ impl CopyFile {
     }
 
     /// Forgets the robots.txt and the `tdmrep.json` of an origin. Returns whether any of them was known.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read or written.
     pub fn forget(&self, origin: &Origin) -> Result<bool, FileError> {
         let mut known = HashMap::new();
         {
@@ -224,12 +204,9 @@ impl CopyFile {
         Ok(!known.is_empty())
     }
 
-    /// Calls `each` with every origin whose robots.txt is stored, sorted by name, from the origin `start` on. Stops
-    /// when `each` returns `false`. With `start`, a caller can read the file in several short transactions. A long
-    /// transaction would make the file grow, because redb keeps every page that the transaction may still read.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
+    /// Calls `each` with every origin whose robots.txt is stored, sorted by name from `start` on, until `each` returns
+    /// `false`. Callers use `start` to split a long read, because redb keeps every page that an open transaction may
+    /// still read.
     pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, OriginRecord) -> bool) -> Result<(), FileError> {
         self.each_record(start, |name, record| {
             !SiteDocument::is_robots_txt(name) || each(name, record)
@@ -254,9 +231,6 @@ impl CopyFile {
     }
 
     /// Returns the statistics of the file.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
     pub fn contents(&self) -> Result<Contents, FileError> {
         let transaction = self.database.begin_read()?;
         let texts = transaction.open_table(TEXTS)?;
@@ -268,17 +242,16 @@ impl CopyFile {
     }
 }
 
-/// The result of one pass of [`CopyFile::collect`].
+/// The result of one call of [`CopyFile::collect`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     pub seen: usize,
     pub forgotten: usize,
-    /// The name of the origin at which the next pass has to continue, or `None` at the end of the file.
+    /// Where the next call has to start, or `None` at the end of the file.
     pub next: Option<String>,
 }
 
-/// Returns the version of the tables' format, or `None` for a new file. Does not write, so it works even if the disk is
-/// full.
+/// Returns the version of the tables' format, or `None` for a new file. Does not write, so it works on a full disk.
 fn version(database: &Database) -> Result<Option<u64>, FileError> {
     let transaction = database.begin_read()?;
     match transaction.open_table(ABOUT) {
@@ -293,7 +266,6 @@ fn last_use(record: OriginRecord) -> Option<SystemTime> {
 }
 
 const VERSION_KEY: &str = "version";
-/// The key of the number of records that are about a `tdmrep.json`.
+/// The key of the number of records of a `tdmrep.json`.
 const TDMREP_KEY: &str = "tdmrep";
-/// Version of the tables' format.
 const VERSION: u64 = 1;

@@ -1,8 +1,7 @@
-//! The changes that are not in the file on disk yet. The queue keeps only the latest change of each origin. Readers get
-//! that change until it is in the file.
+//! The changes that are not in the file on disk yet. Readers get an origin's latest change from this queue.
 //!
-//! The queued states never exceed a limit in bytes. If a state does not fit, the queue replaces it with a change that
-//! removes the origin from the file. Otherwise, readers would take an older state in the file for the latest.
+//! The queued states never exceed a limit in bytes. A state that does not fit is replaced by [`StoreChange::Forget`],
+//! because readers must not take an older state in the file for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,27 +9,23 @@ use tokio::sync::oneshot;
 
 use crate::copy::OriginState;
 
-/// A change to what the file stores about an origin.
 #[derive(Debug, Clone)]
 pub enum StoreChange {
-    /// Store this state of the origin. `complete` says whether it already includes what the file says about the origin.
+    /// `complete` says whether the state already includes what the file says about the origin.
     Keep { state: Arc<OriginState>, complete: bool },
-    /// Forget the origin.
+    /// Remove the origin from the file.
     Forget,
 }
 
-/// The changes that are not in the file on disk yet.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The latest change of each origin.
     waiting: HashMap<String, StoreChange>,
-    /// The changes that are being written to the file now.
     writing: Arc<HashMap<String, StoreChange>>,
-    /// Size of the states in `waiting`, in bytes. It includes states that the cache in memory shares.
+    /// Size of the states in `waiting`, in bytes, including what they share with the cache in memory.
     bytes: usize,
-    /// The callers of `flush`. They are notified when the changes that are in `waiting` now have been written.
+    /// The callers of `flush` that wait until the changes in `waiting` are written.
     flushing: Vec<oneshot::Sender<()>>,
-    /// Whether an origin's state did not fit into the queue since the last write.
+    /// Whether a state did not fit since the last write.
     overflowed: bool,
     pub(super) closed: bool,
 }
@@ -38,7 +33,6 @@ pub(super) struct Queue {
 /// Changes that are written in one transaction.
 pub(super) struct Batch {
     pub(super) changes: Arc<HashMap<String, StoreChange>>,
-    /// Callers of `flush`, who are notified after the write.
     pub(super) flushing: Vec<oneshot::Sender<()>>,
 }
 
@@ -67,9 +61,8 @@ impl StoreChange {
 // === impl Queue ===
 
 impl Queue {
-    /// Adds a change, and merges it with an earlier one of the same origin. If the queue has no room for a state, adds
-    /// a change that removes the origin from the file. Returns `false` when that happens for the first time since the
-    /// last write, so that it is logged only once.
+    /// Adds a change, and merges it with an earlier one of the same origin. Returns `false` if a state does not fit for
+    /// the first time since the last write.
     pub(super) fn put(&mut self, origin: String, change: StoreChange) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
@@ -85,7 +78,7 @@ impl Queue {
         has_room || std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// Returns the last change of an origin that is queued or being written. `None` if the file has the last change.
+    /// Returns the last change of an origin, or `None` if the change is in the file.
     pub(super) fn find(&self, origin: &str) -> Option<&StoreChange> {
         self.waiting.get(origin).or_else(|| self.writing.get(origin))
     }
@@ -100,7 +93,7 @@ impl Queue {
         !self.waiting.is_empty() || !self.flushing.is_empty()
     }
 
-    /// Returns whether to write without waiting for more changes: the queue is closed, or a caller of `flush` waits.
+    /// Returns whether to write without waiting for more changes.
     pub(super) fn is_urgent(&self) -> bool {
         self.closed || !self.flushing.is_empty()
     }
@@ -121,7 +114,7 @@ impl Queue {
         self.overflowed = false;
     }
 
-    /// Puts a batch back into the queue after its write has failed. Merges it with the changes that were queued since.
+    /// Puts a batch back into the queue after its write has failed.
     pub(super) fn give_back(&mut self, batch: Batch) {
         self.writing = Arc::default();
         for (origin, change) in batch.changes.iter() {
@@ -133,12 +126,10 @@ impl Queue {
         self.flushing.extend(batch.flushing);
     }
 
-    /// Returns how many origins wait to be written.
     pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.writing.len()
     }
 
-    /// Drops all changes, because the file is closed for good.
     pub(super) fn clear(&mut self) {
         *self = Self {
             closed: self.closed,
@@ -155,8 +146,7 @@ fn weight(origin: &str, change: &StoreChange) -> usize {
     }
 }
 
-/// Maximum size of the waiting states in bytes, in case the disk is slow or full. The changes that are being written
-/// now do not count.
+/// Maximum size of the waiting states in bytes, in case the disk is slow or full.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

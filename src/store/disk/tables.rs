@@ -1,5 +1,5 @@
-//! The tables of the file on disk, and how a change updates them. Each robots.txt text is stored once, with the number
-//! of origins that use it, until no origin uses it any longer. A record whose checksum is wrong counts as missing.
+//! The tables of the file on disk. Each text is stored once, with the number of origins that use it. A record whose
+//! checksum is wrong counts as missing.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -10,18 +10,17 @@ use crate::{
     database::FileError,
 };
 
-/// The tables of a write transaction.
 pub(super) struct Tables<'t> {
     origins: Table<'t, &'static str, &'static [u8]>,
     texts: Table<'t, &'static [u8; 32], &'static [u8]>,
     uses: Table<'t, &'static [u8; 32], u64>,
-    /// How many bytes the transaction adds to the stored texts and records; negative if these shrink.
+    /// How many bytes the transaction adds to the stored texts and records. Negative if these shrink.
     pub(super) more: i64,
-    /// How many records of a `tdmrep.json` the transaction adds; negative if it removes some.
+    /// How many records of a `tdmrep.json` the transaction adds. Negative if it removes some.
     pub(super) more_tdmrep: i64,
 }
 
-/// What the file stores about an origin, except the text of its robots.txt: a checksum followed by JSON.
+/// What the file stores about an origin, without the text of its robots.txt: a checksum followed by JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginRecord(Saved);
 
@@ -70,7 +69,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Returns the number of records of a `tdmrep.json`. Reads all records.
+    /// Reads all records, which is slow.
     pub(super) fn count_tdmrep(&self) -> Result<u64, FileError> {
         let mut count = 0;
         for entry in self.origins.range(""..)? {
@@ -79,13 +78,12 @@ impl<'t> Tables<'t> {
         Ok(count)
     }
 
-    /// Writes the record of an origin, and its robots.txt if the file lacks it. Returns the SHA-256 of the robots.txt.
+    /// Writes an origin's record, and its robots.txt if the file lacks it. Returns the SHA-256 of the robots.txt.
     fn keep(&mut self, origin: &str, state: &OriginState) -> Result<Option<Sha256>, FileError> {
         let record = OriginRecord::of(state);
         let digest = record.text_digest();
         if let (Some(digest), Some(text)) = (digest, state.text()) {
-            // Compare the stored text with the new one byte by byte, so that a text that is damaged on disk is written
-            // again.
+            // Compare the bytes, so that a text that is damaged on disk is written again.
             let is_there = self.texts.get(&digest.0)?.is_some_and(|there| there.value() == text);
             if !is_there {
                 let before = self
@@ -99,7 +97,7 @@ impl<'t> Tables<'t> {
         Ok(digest)
     }
 
-    /// Reduces the number of origins that use a text by one, and removes the text if no origin uses it any longer.
+    /// Records that one origin fewer uses a text. Removes the text if no origin uses it any longer.
     fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
         let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
         if uses > 1 {
@@ -120,12 +118,10 @@ impl OriginRecord {
         Self(state.save())
     }
 
-    /// Serialises the record. The checksum includes the origin's name, so the record of one origin cannot be taken for
-    /// that of another.
+    /// The checksum includes the origin's name, so that no record can be taken for that of another origin.
     fn encode(&self, origin: &str) -> Vec<u8> {
         let mut bytes = vec![0; CHECK];
-        // This cannot fail, because it writes numbers and strings to memory. If it did, the empty record would decode
-        // to `None`.
+        // This cannot fail, because it writes numbers and strings to memory. An empty record would decode to `None`.
         if serde_json::to_writer(&mut bytes, &self.0).is_err() {
             bytes.truncate(CHECK);
         }
@@ -134,7 +130,7 @@ impl OriginRecord {
         bytes
     }
 
-    /// Parses a record. Returns `None` if it is damaged.
+    /// Returns `None` if the record is damaged.
     pub(super) fn decode(origin: &str, bytes: &[u8]) -> Option<Self> {
         let (found, json) = bytes.split_first_chunk()?;
         if *found != check(origin, json) {
@@ -152,13 +148,13 @@ impl OriginRecord {
         self.0.copy.as_ref()
     }
 
-    /// Returns the state without the text of its robots.txt. The copy in it is empty.
+    /// Returns the state with an empty copy, without the text of the robots.txt.
     pub fn outline(self) -> Option<OriginState> {
         self.0.outline()
     }
 }
 
-/// Reads the state of an origin from the tables. Returns `None` if it is unknown or damaged.
+/// Reads the state of an origin. Returns `None` if the origin is unknown or its record is damaged.
 pub(super) fn known(
     origin: &str,
     origins: &impl ReadableTable<&'static str, &'static [u8]>,
@@ -189,10 +185,10 @@ fn check(origin: &str, json: &[u8]) -> [u8; CHECK] {
 
 pub(super) const ORIGINS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("origins");
 pub(super) const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
-/// The number of origins whose robots.txt has the same text. The key is the SHA-256 of the text.
+/// The number of origins that use a text, by the SHA-256 of the text.
 pub(super) const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("uses");
 pub(super) const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// Approximate size of an origin's record and its index entries, in bytes.
 pub(super) const RECORD_BYTES: u64 = 512;
-/// Number of bytes of the SHA-256 that are stored as a checksum. It detects accidents, not attacks.
+/// Number of bytes of the checksum. It detects accidents, not attacks.
 const CHECK: usize = 8;

@@ -11,7 +11,6 @@ use crate::{
     origin::Origin,
 };
 
-/// A folder with one file of robots.txt copies.
 struct Bench {
     folder: TempDir,
 }
@@ -40,7 +39,6 @@ impl Bench {
             .collect()
     }
 
-    /// Writes all queued changes and closes the disk.
     fn close(disk: Disk) {
         disk.close();
         drop(disk);
@@ -70,7 +68,6 @@ fn name(host: &str) -> String {
     format!("https://{host}")
 }
 
-/// Returns a state with a `tdmrep.json`.
 fn reserves(body: &str) -> OriginState {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
     let policy = Policy::default();
@@ -85,7 +82,6 @@ fn reserves(body: &str) -> OriginState {
     )
 }
 
-/// Returns `state` after one more fetch.
 fn then(state: &OriginState, second: u64, status: u16, body: &str) -> OriginState {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + second);
     let fetched = Fetched::Response(OriginResponse {
@@ -235,7 +231,7 @@ async fn a_shared_text_is_stored_once_and_removed_with_its_last_origin() {
     };
     assert_eq!(disk.contents(), one);
 
-    // Storing the same robots.txt for this origin again must not change how many origins use the text.
+    // The same robots.txt must not count as another use of the text.
     disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
     disk.flushed().await;
     disk.forget(name("a.example"));
@@ -292,15 +288,14 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // The argument `false` says that this state does not include what the file says about the origin, as if robotgate
-    // could not read the file before. `recall` must merge the state with the one in the file, even before the state is
-    // written.
+    // The argument `false` says that the state does not include what the file says. `recall` must merge both, even
+    // before the state is written.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(name("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(name("a.example")).await.expect("read").expect("known");
     assert_eq!(recalled.failing_since(), failing.failing_since());
     assert_eq!(recalled.text(), Some(RULES.as_bytes()));
-    // This state is based on the merged one, so it includes everything and may replace what the file says.
+    // This state is based on the merged one, so it may replace what the file says.
     disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
     disk.flushed().await;
     let found = disk.recall(name("a.example")).await.expect("read").expect("known");

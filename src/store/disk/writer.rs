@@ -1,8 +1,5 @@
-//! The thread that writes the robots.txt copies to disk, and the state that it shares with readers. It writes many
-//! copies in one transaction. It reopens the file after an error, and removes origins that no bot has requested for a
-//! long time.
-//!
-//! The thread ends once the disk is closed and everything is written.
+//! The thread that writes the robots.txt copies to disk, many in one transaction, and the state that it shares with
+//! readers. It also reopens the file after an error, and removes old origins.
 
 use std::{
     path::PathBuf,
@@ -32,17 +29,13 @@ pub(super) struct SharedDisk {
     /// Whether the file was closed because it was damaged. If so, the whole file is checked when it is reopened.
     pub(super) is_suspect: AtomicBool,
     pub(super) queue: Mutex<Queue>,
-    /// Signalled when the writer has something to do.
     pub(super) work: Condvar,
-    /// Why no changes can be written now.
     pub(super) trouble: Trouble,
-    /// Number of failed writes.
     pub(super) failures: AtomicU64,
 }
 
 // === impl SharedDisk ===
 
-/// Methods for readers and the writer thread.
 impl SharedDisk {
     pub(super) fn close(&self) {
         self.queue.lock().closed = true;
@@ -64,13 +57,11 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write();
-            // Another thread may have closed the file, and the writer may have reopened it. Close only the file that
-            // failed.
+            // Close only the file that failed: the writer may have reopened it already.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);
-            // Notify while the queue is locked. Otherwise, a writer that is just about to wait could miss the
-            // notification.
+            // Notify while the queue is locked. Otherwise, a writer that is about to wait could miss the notification.
             let _queue = self.queue.lock();
             self.work.notify_one();
         }
@@ -94,7 +85,6 @@ impl SharedDisk {
     }
 }
 
-/// Methods for the writer thread.
 impl SharedDisk {
     pub(super) fn write_until_closed(&self) {
         let mut collecting = Collecting::new();
@@ -122,7 +112,7 @@ impl SharedDisk {
                         );
                         break;
                     }
-                    // Reopen the file after a failed write, because it can often still be read.
+                    // After a failed write, the file can often still be read.
                     let _ = self.reopen();
                 }
             }
@@ -138,11 +128,10 @@ impl SharedDisk {
         let text =
             format!("robots.txt files wait in memory until they can be written to the file of cache.path: {error}");
         self.trouble.begin(&self.path, text);
-        // Increase the count last. Code that sees the new count then also finds the reason in `trouble`.
+        // Count last, so that code that sees the new count also finds the reason in `trouble`.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Opens the file again if an error has closed it.
     fn reopen(&self) -> Result<(), FileError> {
         if self.is_open() {
             return Ok(());
@@ -151,16 +140,15 @@ impl SharedDisk {
             true => Check::Full,
             false => Check::Skip,
         };
-        // A reader can still have the old file open for a moment, so wait until the lock on the file is free.
+        // Wait, because a reader can still have the old file open for a moment.
         let file = open_patiently(&COPIES, &self.path, self.cache_bytes, check)?;
         self.is_suspect.store(false, Ordering::Relaxed);
         *self.file.write() = Some(Arc::new(file));
         Ok(())
     }
 
-    /// Waits until the pause after an error is over and there is something to do: changes to write, a file to reopen,
-    /// or a scan for origins that no bot has requested for a long time. If there are changes, waits a little longer for
-    /// more of them, unless a caller of `flush` waits until they are written. Returns whether the queue is closed.
+    /// Waits until the pause after an error is over and there is something to do. If there are changes, waits a little
+    /// longer for more, unless a caller of `flush` waits for them. Returns whether the queue is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.queue.lock();
         while !queue.closed {
@@ -198,7 +186,7 @@ impl SharedDisk {
         self.queue.lock().mark_written();
         self.make_room()?;
         for flushed in batch.flushing {
-            // Sending fails only if the caller of `flush` no longer waits.
+            // Fails only if the caller of `flush` no longer waits.
             let _ = flushed.send(());
         }
         Ok(())
@@ -221,7 +209,7 @@ impl SharedDisk {
         Ok(())
     }
 
-    /// Forgets origins that no bot has requested for a long time. Looks at a limited number of origins in each call.
+    /// Forgets origins that no bot has requested for a long time. Each call scans one part of the file.
     fn collect(&self, collecting: &mut Collecting) -> Result<(), FileError> {
         if !collecting.rest().is_zero() {
             return Ok(());
@@ -249,11 +237,11 @@ impl SharedDisk {
     }
 }
 
-/// The progress of the scan for origins that no bot has requested for a long time.
+/// The progress of [`SharedDisk::collect`].
 struct Collecting {
     /// When to scan the next part of the file.
     at: Instant,
-    /// The name of the origin at which the scan continues.
+    /// The origin at which the scan continues.
     next: Option<String>,
 }
 
@@ -262,7 +250,7 @@ struct Collecting {
 impl Collecting {
     fn new() -> Self {
         Self {
-            // Do not scan at once: a machine that has just booted can have a wrong clock.
+            // A machine that has just booted can have a wrong clock, so do not scan at once.
             at: Instant::now() + COLLECT_EVERY,
             next: None,
         }
@@ -273,12 +261,12 @@ impl Collecting {
     }
 }
 
-/// How long to wait after the first change for more changes, to write them together. One sync to the disk takes as long
-/// for hundreds of changes as for one.
+/// How long to wait for more changes after the first, because one sync to the disk takes as long for hundreds of
+/// changes as for one.
 const GATHER: Duration = Duration::from_millis(20);
-/// The pause between two scans for origins that no bot has requested for a long time.
+/// The pause between two scans of the file.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
 /// The pause between two parts of one scan.
 const COLLECT_ON: Duration = Duration::from_secs(1);
-/// How many origins one part of a scan looks at. More would delay writes for too long.
+/// Origins in one part of a scan. More would delay writes for too long.
 const COLLECTED_AT_ONCE: usize = 2_000;

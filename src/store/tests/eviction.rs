@@ -3,7 +3,6 @@
 use super::*;
 use crate::store::cached_origin::CachedOrigin;
 
-/// Returns a robots.txt that takes at least `bytes` of memory.
 fn file_of(bytes: usize) -> String {
     let mut file = String::from("User-agent: *\n");
     while file.len() < bytes {
@@ -100,7 +99,7 @@ async fn each_state_visits_every_state_once() {
     assert_eq!(known, 100);
 }
 
-/// Returns how many requests were allowed at each origin, and how many each answered, since the last call.
+/// Returns how many requests were allowed at each origin, and how many each answered.
 fn taken(bench: &Bench) -> Vec<(Origin, u64, u64)> {
     let mut taken = Vec::new();
     bench.store.take_tallies(|origin, tallied| {

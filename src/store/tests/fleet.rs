@@ -1,4 +1,4 @@
-//! Tests the robotgates of a fleet, which share their robots.txt copies through the fleet's server.
+//! Tests robotgates that share their copies through a fleet's server.
 
 use super::*;
 use crate::fleet::tests::{RedisServer, until};
@@ -8,7 +8,6 @@ async fn gate(server: &RedisServer) -> (Bench, Calls) {
     Bench::within(Some(server.gate().await), store, 1000)
 }
 
-/// Returns whether no fetch has started.
 fn none(calls: &Calls) -> bool {
     calls.0.is_empty()
 }
@@ -38,7 +37,7 @@ async fn a_cold_origin_is_fetched_once_for_all_gates() {
     );
     assert!(second.store.held(&site).expect("it is known").is_shared());
     assert!(!first.store.held(&site).expect("it is known").is_shared());
-    // If the robots.txt is in memory, the lookup does not ask the fleet's server.
+    // A robots.txt in memory needs no call to the fleet's server.
     let lookup = second.lookup(&site).await;
     assert_eq!((lookup.status, lookup.waited), (CacheStatus::Hit, Duration::ZERO));
 }

@@ -1,4 +1,4 @@
-//! Tests that robotgate forgets an origin if an operator asks for it, even while a lookup or a fetch uses the origin.
+//! Tests that robotgate forgets an origin if an operator asks for it, even during a lookup or a fetch.
 
 use super::*;
 

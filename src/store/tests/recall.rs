@@ -16,7 +16,6 @@ fn disk(folder: &Path) -> Disk {
     Disk::open(&folder.join("robots.redb"), options, 1 << 20).expect("the copies open")
 }
 
-/// Creates a store that keeps `max_bytes` in memory, and all copies in a file in `folder`.
 fn bench(folder: &Path, max_bytes: u64) -> (Bench, Calls) {
     Bench::with(Store::new(max_bytes, Some(disk(folder))), 1000)
 }
@@ -120,7 +119,7 @@ async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
         .disk()
         .expect("a disk")
         .keep(nth(1).to_string(), Arc::new(old), true);
-    // The state in memory is that of a failed fetch, and has no copy. The next lookup finds the copy on disk.
+    // In memory is only a failed fetch. The next lookup finds the copy on disk.
     bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
     let lookup = bench.lookup(&nth(1)).await;
     assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));

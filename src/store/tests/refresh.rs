@@ -1,4 +1,4 @@
-//! Tests that a robots.txt is refreshed in the background while it is fresh, and before its next use once it has
+//! Tests when a robots.txt is refreshed: in the background while it is fresh, and before its next use once it has
 //! expired.
 
 use super::*;
@@ -9,7 +9,7 @@ async fn an_old_copy_is_refreshed_in_the_background_without_waiting() {
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
     for _ in 0..10 {
-        // The test does not end the refresh. If this lookup waited for it, the lookup would run into its time limit.
+        // The refresh does not end, so a lookup that waited for it would run into its time limit.
         let lookup = bench.lookup(&site).await;
         assert_eq!((lookup.status, lookup.pending), (CacheStatus::Hit, false));
         assert_eq!(lookup.waited, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Tests that a reload can change the profile while robots.txt copies are in memory and fetches are running.
+//! Tests reloads that change the profile.
 
 use super::*;
 

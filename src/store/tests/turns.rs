@@ -1,9 +1,8 @@
-//! Tests fetches that wait for a permit or for room in the audit log. Waiting does not change the origin's state.
+//! Tests fetches that wait for a permit or for room in the audit log.
 
 use super::*;
 
-/// Creates a store with a fetcher that can run one fetch at a time. One fetch already runs: the first client's. It ends
-/// when the test ends the returned call.
+/// Returns a store that can run one fetch at a time, and the fetch that already runs.
 async fn taken() -> (Bench, Calls, Call) {
     let (bench, mut calls) = Bench::with_permits(1);
     drop(bench.spawn(&origin("dead.example")));
@@ -126,7 +125,6 @@ async fn a_client_over_its_limit_uses_a_valid_copy_without_a_refresh() {
     let lookup = bench.lookup_for(none, &POLICY, &site).await.expect("it is known");
     assert!(holds(&lookup, OLD));
     assert!(calls.none_more().await);
-    // The next lookup starts the refresh.
     bench.lookup(&site).await;
     assert_eq!(calls.next().await.origin, site);
 }

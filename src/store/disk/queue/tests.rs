@@ -84,7 +84,7 @@ fn a_full_queue_drops_states_but_returns_no_outdated_one() {
         (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Some(StoreChange::Forget)));
     assert!(forgotten.count() > 100, "the file's older record must not count");
 
-    // Once the queue is written, it has room again for a state of an origin that was removed for lack of room.
+    // Once the queue is written, it has room again for an origin that it had removed.
     let batch = queue.take();
     assert_eq!(batch.changes.len(), 200);
     queue.mark_written();

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Creates a file with some origins.
 fn filled() -> (Bench, HashMap<String, Saved>) {
     let bench = Bench::new();
     let disk = bench.open();
@@ -85,7 +84,7 @@ async fn a_file_damaged_while_open_is_renamed() {
     let (bench, known) = filled();
     let disk = bench.open();
     fs::write(bench.path(), b"").expect("written");
-    // robotgate finds the damage at its next read or write. The test pretends that a read has found it.
+    // The test pretends that a read has found the damage.
     let failed: Result<(), _> = disk.with_file(|_| Err(FileError::Damaged("cut".to_owned())));
     assert!(matches!(failed, Err(FileError::Damaged(_))), "{failed:?}");
     disk.learns("a.example", &rules(RULES));
@@ -194,7 +193,6 @@ fn a_file_of_a_later_database_format_is_not_changed() {
     assert_eq!(fs::read(bench.path()).expect("read").len(), bytes.len());
 }
 
-/// Writes a format version into the file.
 fn set_version(bench: &Bench, version: u64) {
     let database = redb::Database::open(bench.path()).expect("it opens");
     let transaction = database.begin_write().expect("a transaction");

@@ -1,5 +1,4 @@
-//! Tests database files that cannot be opened because they are locked or forbidden, or because another file is in the
-//! way. Also tests disks that reject writes for a while.
+//! Tests database files that cannot be opened, and disks that reject writes for a while.
 
 use std::fs;
 
@@ -26,7 +25,7 @@ fn a_file_that_another_process_has_open_is_locked() {
 fn opening_waits_for_a_lock_that_is_about_to_be_released() {
     let bench = Bench::new();
     let first = bench.open();
-    // The spawned thread may still be closing the file when the test opens it. In that case, `open` has to wait.
+    // The thread may still be closing the file, so `open` has to wait.
     let ending = std::thread::spawn(move || Bench::close(first));
     bench.open();
     ending.join().expect("it ends");
