@@ -1,9 +1,7 @@
-//! Everything that is known of an origin's robots.txt: which copy is current, when to fetch again, what a failure
-//! means.
+//! Everything that is known of an origin's robots.txt, as a state machine: which copy is current, when to fetch again,
+//! what a failure means.
 //!
-//! This is a state machine. Each fetch turns the [`OriginState`] of an origin into a new one. The state and the current
-//! time say what applies to the origin. This module does no I/O and reads no clock. [`crate::store`] keeps the copies,
-//! [`crate::fetch`] fetches them.
+//! This module does no I/O and reads no clock. [`crate::store`] keeps the copies, and [`crate::fetch`] fetches them.
 
 mod clock;
 mod document;

@@ -1,18 +1,16 @@
-//! Detects when somebody or NTP has set the wall clock. Some machines get the right time only minutes after their
-//! start. When such a machine corrects its clock, a failure of a minute ago must not look a month old. If the clock was
-//! set back, it is unknown how old a site's last response is.
+//! Detects when somebody or NTP has set the wall clock while this process runs. Some machines get the right time only
+//! minutes after their start, and a failure of a minute ago must then not look a month old.
 //!
-//! Only jumps that happen while this process runs are detected. A jump forward counts as the correction of a wrong
-//! clock only soon after the machine's start. Later, the clock may as well have been right before the jump and be wrong
-//! now.
+//! A jump forward counts as the correction of a wrong clock only soon after the machine's start. Later, the clock may
+//! as well have been right before the jump.
 
 use std::time::{Duration, SystemTime};
 
-/// The last values of two clocks: the wall clock, and the time since the machine's start.
+/// The last values of the wall clock and of the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReadings {
-    /// What the wall clock showed first in this process, or right after it was last set back. When the clock is set
-    /// forward, this value moves forward by as much.
+    /// What the wall clock showed first in this process, or after it was last set back. A jump forward moves this value
+    /// along.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,
@@ -21,13 +19,13 @@ pub struct ClockReadings {
 /// The wall clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jump {
-    /// The clock was set forward by `by`. Times that were recorded between `from` and `to` are too early by that much.
+    /// Times that were recorded between `from` and `to` are too early by `by`.
     Forward {
         from: SystemTime,
         to: SystemTime,
         by: Duration,
     },
-    /// The clock was set back. If nobody had set it, it would now show `ahead`.
+    /// If nobody had set the clock back, it would now show `ahead`.
     Back { ahead: SystemTime },
 }
 
@@ -42,8 +40,8 @@ impl ClockReadings {
         }
     }
 
-    /// Compares the passed time on both clocks since the last call. Reports a jump if the wall clock is far behind the
-    /// other clock. Also reports one if it is far ahead and the last call was soon after the machine's start.
+    /// Compares how far both clocks have advanced since the last call. Reports that the wall clock is far behind or,
+    /// soon after the machine's start, far ahead.
     pub fn detect_jump(&mut self, wall: SystemTime, running: Duration) -> Option<Jump> {
         let learns = self.running < LEARNING;
         let expected = self.wall + running.saturating_sub(self.running);
@@ -55,14 +53,12 @@ impl ClockReadings {
             return Some(Jump::Back { ahead: expected });
         }
         let by = wall.duration_since(expected).ok().filter(|by| *by > SLACK && learns)?;
-        // The caller adds `by` to all times that were recorded since `began`. Moving `began` by as much keeps these
-        // times after `began`, so that the next jump corrects them again.
+        // The caller adds `by` to all times since `began`. Moving `began` too lets the next jump correct them again.
         self.began += by;
         Some(Jump::Forward { from, to: expected, by })
     }
 
     /// Returns true if [`detect_jump`](Self::detect_jump) was called within the last minute and would find no jump now.
-    /// This check is quick and changes nothing.
     pub fn can_skip_check(&self, wall: SystemTime, running: Duration) -> bool {
         let passed = running.saturating_sub(self.running);
         let expected = self.wall + passed;
@@ -71,19 +67,19 @@ impl ClockReadings {
     }
 }
 
-/// For how long after a check by [`ClockReadings::detect_jump`] no other is needed, unless the clock is set.
+/// For how long after [`ClockReadings::detect_jump`] no other check is needed, unless the clock is set.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// For how long after its start a machine can have the wrong time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
-/// If the wall clock has advanced by at least this much more or less than the machine's running time, it was set.
-/// Corrections of a clock that is a little fast or slow stay below this.
+/// If the two clocks have advanced by amounts that differ by more than this, the wall clock was set. Corrections of a
+/// slow or fast clock stay below this.
 const SLACK: Duration = Duration::from_secs(10 * 60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Calls `detect_jump` with pairs of the wall clock and the time since the machine's start, both in seconds.
+    /// The pairs are the wall clock and the time since the machine's start, both in seconds.
     fn jumps(seconds: &[(u64, u64)]) -> Vec<Option<Jump>> {
         let mut watch = ClockReadings::new(at(seconds[0].0), Duration::from_secs(seconds[0].1));
         (seconds[1..].iter())

@@ -6,7 +6,6 @@ use crate::{origin::Origin, robots};
 #[derive(Debug, PartialEq, Eq)]
 pub struct SiteDocument {
     pub path: &'static str,
-    /// The value of the request's `Accept` field.
     pub accept: &'static str,
     /// How many bytes of the decoded document are used at most.
     pub max_bytes: usize,
@@ -20,8 +19,7 @@ impl SiteDocument {
         accept: "text/plain,*/*;q=0.8",
         max_bytes: robots::LIMIT,
     };
-    /// The file in which a site reserves its rights in text and data mining (TDM Reservation Protocol, W3C community
-    /// group report, §4).
+    /// The file in which a site reserves its rights in text and data mining (TDM Reservation Protocol, §4).
     pub const TDMREP: Self = Self {
         path: "/.well-known/tdmrep.json",
         accept: "application/json,*/*;q=0.8",
@@ -29,7 +27,7 @@ impl SiteDocument {
     };
 
     /// Returns the name under which the document of `origin` is stored: the origin for its robots.txt, the URL for any
-    /// other document.
+    /// other.
     #[must_use]
     pub fn name(&self, origin: &Origin) -> String {
         match *self == Self::ROBOTS_TXT {
@@ -38,7 +36,7 @@ impl SiteDocument {
         }
     }
 
-    /// Returns whether `name` is what [`name`](Self::name) returns for the robots.txt of an origin.
+    /// Returns whether `name` is the [`name`](Self::name) of a robots.txt.
     #[must_use]
     pub fn is_robots_txt(name: &str) -> bool {
         !name.ends_with(Self::TDMREP.path)

@@ -1,5 +1,5 @@
-//! The ways in which fetching a robots.txt fails. After any of them, everything is disallowed (RFC 9309 §2.3.1.4),
-//! unless an earlier response is still valid. They differ in when robotgate retries, and in what the log says.
+//! The ways in which fetching a robots.txt fails. After each, everything is disallowed (RFC 9309 §2.3.1.4), unless an
+//! earlier response is still valid.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ pub enum FetchError {
     Status(u16),
     #[error("the server redirected to a URL that cannot be fetched: {0}")]
     Redirect(String),
-    /// The connection could not be made, or the exchange on it failed.
     #[error("{text}")]
     Network { kind: NetworkError, text: String },
     #[error("the answer was not complete within {} s", .0.as_secs_f64())]
@@ -30,7 +29,7 @@ pub enum FetchError {
         "the server was slow, and robotgate ended the fetch because other fetches were waiting (robots.max-fetches)"
     )]
     GaveWay,
-    /// Bots may not reach the origin itself. If instead a redirect leads to a forbidden host, the error is
+    /// Bots may not reach the origin itself. For a redirect to a forbidden host, the error is
     /// [`NetworkError::Prohibited`].
     #[error("{0}")]
     Prohibited(String),
@@ -39,10 +38,9 @@ pub enum FetchError {
     Earlier(String),
     #[error("it is still being fetched")]
     Pending,
-    /// The fetch did not start while the request waited, because other fetches had all permits.
+    /// The request stopped waiting before the fetch started.
     #[error("the fetch could not start in time, because too many other fetches were running (robots.max-fetches)")]
     Queued,
-    /// The fetch had started and then was cancelled.
     #[error("robotgate stopped or failed before the fetch had ended")]
     CutOff,
 }
@@ -74,8 +72,7 @@ impl<E: Into<FetchError>> From<E> for Failure {
 }
 
 impl Failure {
-    /// Converts a failure of the first request of a fetch. If bots may not reach the origin, the failure becomes
-    /// [`FetchError::Prohibited`].
+    /// Converts a failure of the first request of a fetch: a prohibited address becomes [`FetchError::Prohibited`].
     pub(crate) fn of_origin(self) -> Self {
         match self.error {
             FetchError::Network {
@@ -86,29 +83,24 @@ impl Failure {
         }
     }
 
-    /// Returns whether the fetch failed because the egress guard refused the origin's address.
+    /// Returns whether the egress guard refused the origin's address.
     pub fn is_prohibited(&self) -> bool {
         matches!(self.error, FetchError::Prohibited(_))
     }
 
-    /// Returns how long to wait before the next fetch. `attempt` counts the failures in a row, from 1. Callers use
-    /// `retry.longest` instead for an origin that has failed for very long.
-    ///
-    /// If the origin sent `Retry-After`, the delay is that time, within bounds. Otherwise, it is one second if
-    /// robotgate itself failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For
-    /// any other failure, it is `retry.first`, doubled with each attempt.
+    /// Returns how long to wait before the next fetch. `attempt` counts the failures in a row, from 1. A `Retry-After`
+    /// of the origin decides, within bounds.
     pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
         if let Some(requested) = self.retry_after {
             return requested.max(MIN_RETRY_AFTER).min(retry.longest);
         }
         match self.error {
-            // The fault is robotgate's, not the origin's: for example, robotgate has too many open files.
+            // For example, robotgate has too many open files.
             FetchError::Network {
                 kind: NetworkError::Internal,
                 ..
             } => LOCAL_RETRY,
-            // Bots may not reach the address. A retry burdens no server, because it only resolves the host name again,
-            // so the delay need not grow.
+            // A retry only resolves the host name again, which burdens no server. So the delay need not grow.
             FetchError::Prohibited(_) => retry.first.min(retry.longest),
             FetchError::Status(429 | 503) => retry.busy.min(retry.longest),
             _ => (retry.first)

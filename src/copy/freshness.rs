@@ -1,11 +1,10 @@
-//! How long a response stays fresh, according to its headers (RFC 9111 §4.2, RFC 9309 §2.4). This module reads no
-//! clock: it gets the time at which the response was received.
+//! How long a response stays fresh, according to its headers (RFC 9111 §4.2, RFC 9309 §2.4). Reads no clock.
 
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, header};
 
-/// The freshness lifetime according to a response's headers. `None` if the headers do not specify one.
+/// The freshness lifetime of a response. `None` if its headers specify none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Freshness(pub Option<Duration>);
 
@@ -38,9 +37,8 @@ impl Freshness {
     }
 }
 
-/// Returns the delay that `Retry-After` asks for, in seconds or as a date (RFC 9110 §10.2.3). The delay begins at
-/// `received`. If there are several values, returns the longest delay: a server in front of the site may have added its
-/// own field or number, and robotgate respects both.
+/// Returns the delay that `Retry-After` asks for (RFC 9110 §10.2.3), counted from `received`. Returns the longest of
+/// several, because a server in front of the site may have added its own.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
     let delay = |value: &http::HeaderValue| match date(value) {
         Some(date) => Some(date.duration_since(received).unwrap_or(Duration::ZERO)),
@@ -49,7 +47,6 @@ pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<D
     headers.get_all(header::RETRY_AFTER).iter().filter_map(delay).max()
 }
 
-/// Returns the lifetime that one directive of `Cache-Control` sets, such as `max-age=60`.
 fn directive_age(directive: &str) -> Option<Duration> {
     let (name, value) = match directive.split_once('=') {
         Some((name, value)) => (name.trim(), value.trim().trim_matches('"')),
@@ -73,14 +70,14 @@ fn age(headers: &HeaderMap) -> Duration {
         .unwrap_or(Duration::ZERO)
 }
 
-/// Parses a number of seconds. Some servers send a fraction, which RFC 9110 does not allow. It is rounded up.
+/// Some servers send a fraction, which RFC 9110 does not allow. It is rounded up.
 fn seconds_rounded_up(text: &str) -> Option<Duration> {
     let (whole, fraction) = text.trim().split_once('.').unwrap_or((text, "0"));
     let has_rest = !seconds(fraction)?.is_zero();
     Some(seconds(whole)? + Duration::from_secs(u64::from(has_rest)))
 }
 
-/// Parses `delta-seconds`. Returns the largest 32-bit value for a number that is too large (RFC 9111 §1.2.2).
+/// Parses `delta-seconds`. A number that is too large becomes the largest 32-bit value (RFC 9111 §1.2.2).
 fn seconds(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {

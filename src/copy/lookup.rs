@@ -1,5 +1,4 @@
-//! The result of looking up an origin's robots.txt in the cache: the state of the origin, and whether the request had
-//! to wait for a fetch.
+//! The result of looking up an origin's robots.txt.
 
 use std::{
     sync::Arc,
@@ -26,24 +25,22 @@ words! {
     }
 }
 
-/// The result of looking up an origin's robots.txt in the cache.
+/// The result of looking up an origin's robots.txt.
 #[derive(Debug, Clone)]
 pub struct Lookup {
     pub state: Arc<OriginState>,
     pub status: CacheStatus,
     /// How long the request waited for a fetch.
     pub waited: Duration,
-    /// When the lookup was made. [`answer`](Self::answer) says what applied at this time.
+    /// When the lookup was made.
     pub at: SystemTime,
-    /// Whether the request stopped waiting before the fetch that it needed had ended. What is known of the origin has
-    /// then expired. If the fetch had not even started, `status` is [`CacheStatus::Queued`].
+    /// Whether the request stopped waiting before the fetch that it needed had ended.
     pub pending: bool,
 }
 
 // === impl Lookup ===
 
 impl Lookup {
-    /// Creates a lookup for a request that did not wait.
     pub(crate) fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy) -> Self {
         let status = match state.answer(at, policy) {
             Answer::LastCopy(..) => CacheStatus::Stale,
@@ -66,8 +63,7 @@ impl Lookup {
         Self::at_once(Arc::new(state), at, policy)
     }
 
-    /// Returns what applies to the request. If the request stopped waiting for a fetch, that fetch counts as failed. An
-    /// expired copy is then used only if `deny_for` is zero.
+    /// Returns what applies to the request. A fetch for which the request stopped waiting counts as failed.
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
             let late = match self.status {
@@ -82,7 +78,7 @@ impl Lookup {
     /// Returns the fetch that the answer is based on.
     pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
-            // There is no fetch to return: the known state has expired, and the fetch of a new one has not ended.
+            // The known state has expired, and the fetch of a new one has not ended.
             Answer::Unreachable(_) if self.pending => SourceFetch::default(),
             Answer::LastCopy(copy, _) if self.pending => self.state.source_fetch_of(copy, None),
             _ => self.state.source_fetch(self.at, policy),
@@ -90,12 +86,12 @@ impl Lookup {
     }
 }
 
-/// The failure that a lookup reports if the request stopped waiting while the fetch was running.
+/// The failure if the request stopped waiting while the fetch was running.
 static PENDING: &Failure = &Failure {
     error: FetchError::Pending,
     retry_after: None,
 };
-/// The failure that a lookup reports if the request stopped waiting before the fetch had started.
+/// The failure if the request stopped waiting before the fetch had started.
 static QUEUED: &Failure = &Failure {
     error: FetchError::Queued,
     retry_after: None,

@@ -11,14 +11,13 @@ pub struct OriginResponse {
     pub status: u16,
     /// For a 2xx, at most the first 500 KiB (RFC 9309 §2.5), or 1 MiB of a `tdmrep.json`. For a 5xx, the beginning.
     pub body: Vec<u8>,
-    /// If the response exceeds the limit: the beginning of the line that the limit cuts, and a few more bytes. It is
-    /// never used for a decision, but shows people that the file continues.
+    /// If the response exceeds the limit: the beginning of the cut line and a few more bytes. They show people that the
+    /// file continues, and decide nothing.
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,
-    /// Entity tag (ETag) of the response. `None` if the response came through a redirect.
+    /// `None` if the response came through a redirect.
     pub etag: Option<Box<str>>,
-    /// Whether the response came through a redirect.
     pub redirected: bool,
 }
 
@@ -26,11 +25,11 @@ pub struct OriginResponse {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     Response(OriginResponse),
-    /// The origin responded 304: the robots.txt still has the entity tag that the request sent (RFC 9110 §15.4.5).
+    /// The origin responded 304: the robots.txt still has the ETag that the request sent (RFC 9110 §15.4.5).
     NotModified {
         freshness: Freshness,
     },
-    /// The fetch met more than five redirects, or a loop of redirects. It counts as if there were no robots.txt.
+    /// More than five redirects, or a loop of redirects. This counts as if there were no robots.txt.
     TooManyRedirects {
         status: u16,
     },
@@ -40,25 +39,21 @@ pub enum Fetched {
 /// What the outcome of a fetch says about the origin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Meaning {
-    /// These rules apply. The content type of the response does not matter.
     Rules(Arc<RobotsCopy>),
     /// The rules that robotgate already has still apply.
     Unchanged,
-    /// There is no robots.txt.
     NoRobots,
-    /// There is no robots.txt: the response was a server error, but its page says that the file was not found.
+    /// A server error whose page says that the file was not found.
     Soft404,
-    /// The robots.txt cannot be fetched.
     Failed(Failure),
 }
 
-/// Parses the body of a response, as a robots.txt or as a `tdmrep.json`.
 type Parse = fn(Profile, &[u8], SystemTime) -> RobotsCopy;
 
 // === impl Received ===
 
 impl OriginResponse {
-    /// Creates a response with this content and without fields, as if it came without a redirect.
+    /// Creates a response without header fields that came without a redirect.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -80,7 +75,7 @@ impl OriginResponse {
 // === impl Fetched ===
 
 impl Fetched {
-    /// Returns what the fetch of a robots.txt says about the origin. `at` is when the response was received.
+    /// Returns what the fetch of a robots.txt, received at `at`, says about the origin.
     pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
         self.parsed(policy, at, RobotsCopy::new)
     }
@@ -93,11 +88,11 @@ impl Fetched {
         }
     }
 
-    /// Returns what the fetch of a `tdmrep.json` says about the origin. A file longer than `max_bytes` counts as if
-    /// there were none, because its beginning alone can mean something else than the whole file.
+    /// Returns what the fetch of a `tdmrep.json` says about the origin. A file longer than `max_bytes` counts as
+    /// missing, because its beginning alone can mean something else.
     pub fn meaning_as_tdmrep(&self, max_bytes: usize, policy: &Policy, at: SystemTime) -> Meaning {
-        // Do not take a server error whose page says "not found" for a missing file: a site that reserves its rights
-        // must not lose them because its server fails.
+        // A server error never counts as a missing file: a site that reserves its rights must not lose them because its
+        // server fails.
         let policy = Policy {
             soft_404: false,
             ..*policy
@@ -117,12 +112,12 @@ impl Fetched {
         }
     }
 
-    /// Returns whether the body is so large that parsing takes a while.
+    /// Returns whether parsing the body takes long enough to delay other requests.
     pub fn is_large(&self) -> bool {
         matches!(self, Fetched::Response(received) if received.body.len() > LARGE)
     }
 
-    /// Returns the HTTP status of the last response. Returns 0 if the fetch failed.
+    /// Returns the HTTP status of the last response, or 0 if the fetch failed.
     pub fn status(&self) -> u16 {
         match self {
             Fetched::Response(received) => received.status,
@@ -144,16 +139,14 @@ impl Fetched {
 // === impl Meaning ===
 
 impl Meaning {
-    /// Returns what `received` means for the robots.txt. Differs from RFC 9309 in two ways: under the `google` profile,
-    /// 429 counts as a server error; and if `policy.soft_404` is set, a 5xx whose page says "not found" counts as a
-    /// 404.
+    /// Returns what `received` means for the robots.txt. Differs from RFC 9309 for a 429 under the `google` profile,
+    /// which counts as a server error, and for a 5xx with a "not found" page if `policy.soft_404` is set.
     pub fn of(received: &OriginResponse, policy: &Policy, at: SystemTime) -> Self {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }
 
-    /// Returns this meaning, except in one case: if an FTP server refuses the login and the origin's last response had
-    /// rules, returns a failure. The server may only be busy, so the rules must stay in force. `status` is 403 if the
-    /// server refuses the login. `current` is the copy of the last response, if that had rules.
+    /// Returns a failure if an FTP server refuses the login (`status` 403) and the origin has a `current` copy with
+    /// rules. The server may only be busy, so the rules must stay in force.
     #[must_use]
     pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {
@@ -172,7 +165,7 @@ impl Meaning {
             })
         };
         match received.status {
-            // robotgate asked for no range, so a partial response is an error of the server.
+            // robotgate asked for no range, so this is an error of the server.
             206 => failed(),
             200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
                 status: received.status,
@@ -188,14 +181,12 @@ impl Meaning {
     }
 }
 
-/// Returns whether a 4xx counts as a failed fetch. Only a 429 does, and only in the profile `google`: it says that the
-/// server is busy, not that it has no robots.txt.
+/// Under the profile `google`, a 429 says that the server is busy, and not that it has no robots.txt.
 pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
     status == 429 && profile == Profile::Google
 }
 
-/// Returns whether the page of a server error says that the robots.txt was not found. It must contain a whole phrase,
-/// such as "page not found". A single word on an error page must not allow access to a site.
+/// Looks for whole phrases, such as "page not found". A single word on an error page must not allow access to a site.
 fn says_not_found(page: &[u8]) -> bool {
     let page: Vec<u8> = page
         .split(u8::is_ascii_whitespace)

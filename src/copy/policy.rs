@@ -1,4 +1,4 @@
-//! The configured policy: how long a robots.txt is used, and what failed fetches mean.
+//! The configured policy for robots.txt copies and failed fetches.
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use serde::Deserialize;
 use super::Freshness;
 use crate::robots::Profile;
 
-/// How long a robots.txt is used, and what failed fetches mean. [`Policy::of`] has the defaults.
+/// How long a robots.txt is used, and what failed fetches mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether a robots.txt is read as Google's parser does or by RFC 9309. The meaning of a response's status depends
-    /// on this too.
+    /// How a robots.txt is read, and what the status of a response means.
     pub profile: Profile,
     /// How long a robots.txt is used if its response specifies no lifetime (RFC 9309 §2.4).
     pub default_ttl: Duration,
@@ -30,10 +29,9 @@ pub struct Policy {
 pub struct Unreachable {
     /// How long everything is disallowed, from the first failure on.
     pub deny_for: Duration,
-    /// What applies to an origin that has failed for longer than `deny_for`.
+    /// What applies after `deny_for`.
     pub then: Then,
-    /// What applies to an origin that has failed for longer than `deny_for` if `then` is [`Then::LastCopy`], but its
-    /// robots.txt was never fetched.
+    /// What applies after `deny_for` if `then` is [`Then::LastCopy`] and the robots.txt was never fetched.
     pub without_copy: WithoutCopy,
     pub retry: Retry,
 }
@@ -42,12 +40,9 @@ pub struct Unreachable {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
-    /// The last robots.txt copy with rules applies.
     #[default]
     LastCopy,
-    /// Everything is allowed.
     Allow,
-    /// Everything stays disallowed.
     Deny,
 }
 
@@ -67,15 +62,14 @@ pub struct Retry {
     pub first: Duration,
     /// Delay after a 429 or 503, with which a server says that it is busy.
     pub busy: Duration,
-    /// Maximum delay, regardless of what the server requests.
+    /// Maximum delay, even if the server asks for a longer one.
     pub longest: Duration,
 }
 
 // === impl Policy ===
 
 impl Policy {
-    /// Returns the default policy for a profile. Only the profile `google` treats a 5xx with a "not found" page as a
-    /// 404.
+    /// Returns the default policy for a profile.
     pub fn of(profile: Profile) -> Self {
         Self {
             profile,
@@ -88,10 +82,9 @@ impl Policy {
         }
     }
 
-    /// Returns how long a response is used: for the lifetime that it specifies, or else for `default`. The result is at
-    /// least `min_ttl` and at most `max_ttl`.
+    /// Returns how long a response is used: for its own lifetime or `default`, within `min_ttl` and `max_ttl`.
     pub(super) fn life(&self, freshness: Freshness, default: Duration) -> Duration {
-        // Do not use `clamp`: it panics if `min_ttl` exceeds `max_ttl`.
+        // `clamp` would panic if `min_ttl` exceeds `max_ttl`.
         freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)
     }
 }

@@ -12,21 +12,18 @@ pub struct RobotsCopy {
     pub robots: RobotsTxt,
     /// SHA-256 of the bytes that were parsed.
     pub sha256: Sha256,
-    /// When the copy was received.
     pub fetched: SystemTime,
     pub status: u16,
-    /// Entity tag (ETag), with which robotgate can ask the origin whether its robots.txt has changed (RFC 9110 §8.8.3).
-    /// `None` after redirects, because an entity tag belongs to one URL.
+    /// The ETag. `None` after redirects, because an ETag belongs to one URL (RFC 9110 §8.8.3).
     pub etag: Option<Box<str>>,
-    /// Whether this is certainly the whole `/robots.txt` of the site. `false` if the text was cut at the size limit, or
-    /// if it came through a redirect, which can lead to any page.
+    /// Whether this is certainly the whole `/robots.txt` of the site. `false` for a text that was cut at the size
+    /// limit, or that came through a redirect.
     pub complete: bool,
-    /// The entries, if this is the copy of a `tdmrep.json`. Such a copy has no rules.
+    /// The entries of a `tdmrep.json`. A copy of this document has no rules.
     pub tdmrep: Option<Arc<TdmRep>>,
 }
 
-/// A SHA-256 digest, written in lower-case hex. With it, an auditor can find the robots.txt of a decision even months
-/// later.
+/// A SHA-256 digest, written in lower-case hex. With it, an auditor can find the robots.txt of a decision months later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha256(pub [u8; 32]);
 
@@ -56,7 +53,7 @@ impl RobotsCopy {
         }
     }
 
-    /// Parses the copy's text again with another profile. For a `tdmrep.json`, the profile makes no difference.
+    /// Parses the copy's text again with another profile, which makes no difference for a `tdmrep.json`.
     #[must_use]
     pub fn under(&self, profile: Profile) -> Self {
         let parse = match self.tdmrep {
@@ -76,7 +73,7 @@ impl RobotsCopy {
 
     /// Returns the memory that the copy uses, in bytes.
     pub fn weight(&self) -> usize {
-        // Subtract the size of the `RobotsTxt`, because `RobotsTxt::weight` includes it.
+        // `RobotsTxt::weight` includes the size of the `RobotsTxt`.
         let overhead = size_of::<Self>() - size_of::<RobotsTxt>();
         let tdmrep = self.tdmrep.as_deref().map_or(0, TdmRep::weight);
         overhead + self.robots.weight() + self.etag.as_deref().map_or(0, str::len) + tdmrep
@@ -84,7 +81,7 @@ impl RobotsCopy {
 }
 
 impl fmt::Debug for RobotsCopy {
-    /// Shows the digest in place of the text, which can be half a megabyte.
+    /// The text, which can be half a megabyte, is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RobotsCopy")
             .field("profile", &self.robots.profile())
@@ -141,6 +138,5 @@ impl<'de> Deserialize<'de> for Sha256 {
     }
 }
 
-/// A robots.txt of this size, in bytes, takes about half a millisecond to parse. A larger one is parsed on a blocking
-/// thread, so that it does not delay other requests.
+/// Parsing this many bytes takes about half a millisecond. Larger files are parsed on a blocking thread.
 pub(super) const LARGE: usize = 64 * 1024;

@@ -1,8 +1,8 @@
-//! Everything that is known of one origin's robots.txt, as a state machine. Each fetch turns the state into a new one.
-//! The state and the current time say what applies to the origin, and whether to fetch again.
+//! Everything that is known of one origin's robots.txt. Each fetch turns the state into a new one. The state and the
+//! current time say what applies to the origin, and whether to fetch again.
 //!
-//! This module does no I/O, reads no clock and never waits. Times are wall-clock times, because copies outlive a
-//! restart. If the clock runs backwards, robotgate fetches again. It never allows more requests for that reason.
+//! Times are wall-clock times, because copies outlive a restart. If the clock runs backwards, robotgate fetches again;
+//! it never allows more requests for that reason.
 
 mod amend;
 mod answer;
@@ -24,18 +24,17 @@ use crate::{robots::Profile, text::micros};
 /// Everything that is known of an origin's robots.txt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginState {
-    /// The profile with which the robots.txt and the statuses in this state were read. Meaningless if nothing is known
-    /// yet.
+    /// The profile with which this state was read. Meaningless if nothing is known yet.
     profile: Profile,
     answered: Option<LastResponse>,
     failing: Option<FailureSeries>,
     /// The last copy with rules. It stays if a later response says that there is no robots.txt.
     last_good: Option<Arc<RobotsCopy>>,
-    /// Whether another robotgate of the fleet made the last fetch. This does not affect decisions.
+    /// Whether another robotgate of the fleet made the last fetch.
     shared: bool,
 }
 
-/// The last response that said what applies: rules, or that there is no robots.txt. It stays when a later fetch fails.
+/// The last response that was no failure. It stays when a later fetch fails.
 #[derive(Debug, Clone, PartialEq)]
 struct LastResponse {
     meaning: Content,
@@ -55,7 +54,7 @@ pub struct LastAnswer<'s> {
     pub fetched: SystemTime,
 }
 
-/// What the last response said about the robots.txt: a [`Meaning`] that is no failure.
+/// A [`Meaning`] that is no failure.
 #[derive(Debug, Clone, PartialEq)]
 enum Content {
     Rules(Arc<RobotsCopy>),
@@ -63,7 +62,7 @@ enum Content {
     Soft404,
 }
 
-/// Failed fetches in a row, with no successful fetch between them.
+/// Failed fetches in a row.
 #[derive(Debug, Clone, PartialEq)]
 struct FailureSeries {
     since: SystemTime,
@@ -87,15 +86,14 @@ impl OriginState {
         }
     }
 
-    /// Returns the state, with a mark that another robotgate of the fleet made the fetch.
+    /// Marks the last fetch as made by another robotgate of the fleet.
     #[must_use]
     pub fn shared(self) -> Self {
         Self { shared: true, ..self }
     }
 
-    /// Drops the failures of a state from another robotgate if the retry after the last failure is long overdue. The
-    /// time of the first failure decides for how long a site is refused, and the other robotgate's clock may have been
-    /// wrong.
+    /// Drops the failures of a state from another robotgate if its last retry is long overdue. The other robotgate's
+    /// clock may have been wrong, and the time of the first failure decides for how long a site is refused.
     #[must_use]
     pub fn without_old_failures(self, now: SystemTime, policy: &Policy) -> Self {
         let is_recent =
@@ -114,10 +112,8 @@ impl OriginState {
         self.answered.is_some() || self.failing.is_some()
     }
 
-    /// Returns the state after a fetch that ended at `now`.
-    ///
-    /// `spread` (0 to 1) lengthens the delay before the next retry a little. Callers pass a random number, so that
-    /// origins that failed at the same time are not all retried at the same time.
+    /// Returns the state after a fetch that ended at `now`. `spread` is a random number from 0 to 1 that lengthens the
+    /// retry delay a little, so that origins that failed together are not all retried together.
     #[must_use]
     pub fn after(
         &self,
@@ -164,8 +160,8 @@ impl OriginState {
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
         let (since, attempts) = match &self.failing {
-            // Do not use the earlier of `failing.since` and `now`: if the clock was set back, that would make the
-            // failures seem to last longer.
+            // Do not use the earlier of `failing.since` and `now`: after the clock was set back, the failures would
+            // seem to last longer.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
             Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),
@@ -182,8 +178,8 @@ impl OriginState {
                 since,
                 attempts,
                 tried: now,
-                // A saved state has the delay in whole microseconds. Round the delay here already, so that the retry is
-                // due at the same time after the state was saved and loaded.
+                // A saved state has the delay in whole microseconds. Round it here already, so that saving does not
+                // change it.
                 retry: Duration::from_micros(micros(delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)))),
                 last: failure,
             }),
@@ -192,9 +188,8 @@ impl OriginState {
         }
     }
 
-    /// Returns what applies to the origin at `now`. A response applies until it expires, even if a fetch has failed
-    /// since. Afterwards, nothing is allowed until the next response, or until the origin has failed for
-    /// [`deny_for`](super::Unreachable::deny_for).
+    /// Returns what applies to the origin at `now`. A response applies until it expires. Then nothing is allowed until
+    /// the next response, or until the origin has failed for [`deny_for`](super::Unreachable::deny_for).
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
             return answered.answer();
@@ -208,9 +203,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer for a request that stopped waiting for a fetch. The answer is that the robots.txt is
-    /// unreachable. There is one exception: if `deny_for` is zero, the policy is to use an expired copy as soon as a
-    /// fetch fails, so an expired copy is the answer here too.
+    /// Returns the answer for a request that stopped waiting for a fetch: the robots.txt is unreachable. If `deny_for`
+    /// is zero, an expired copy decides instead, as after a failed fetch.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
@@ -235,7 +229,7 @@ impl OriginState {
         self.answered.as_ref().filter(|answered| answered.is_fresh(now, policy))
     }
 
-    /// Returns the state with the next retry due immediately, if the last fetch failed.
+    /// Makes the next retry due immediately, if the last fetch failed.
     #[must_use]
     pub fn retrying_now(&self) -> Self {
         let mut state = self.clone();
@@ -250,7 +244,7 @@ impl OriginState {
         self.failure().is_some_and(Failure::is_prohibited)
     }
 
-    /// Returns whether the robots.txt has to be fetched: before the next decision, in the background, or not at all.
+    /// Returns whether the robots.txt has to be fetched.
     pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
         let fresh = self.fresh(now, policy);
         match (fresh, &self.failing) {
@@ -297,13 +291,12 @@ impl OriginState {
         }
     }
 
-    /// Returns the entity tag (ETag) of the current copy, with which a fetch asks whether the robots.txt has changed.
+    /// Returns the ETag of the current copy, with which a fetch asks whether the robots.txt has changed.
     pub fn etag(&self) -> Option<&str> {
         self.current()?.etag.as_deref()
     }
 
-    /// Returns what the site last said about its robots.txt. Ignores later failures, because they say nothing about the
-    /// file.
+    /// Returns what the site last said about its robots.txt, regardless of later failures.
     pub fn last_answer(&self) -> Option<LastAnswer<'_>> {
         match (&self.answered, &self.last_good) {
             (Some(answered), _) => Some(LastAnswer {
@@ -320,17 +313,17 @@ impl OriginState {
         }
     }
 
-    /// Returns the last copy with rules, whether it decides or not.
+    /// Returns the last copy with rules, even if it does not decide.
     pub fn last_copy(&self) -> Option<&RobotsCopy> {
         self.last_good.as_deref()
     }
 
-    /// Returns the last failure. `None` if the origin has responded since.
+    /// Returns the last failure, or `None` if the origin has responded since.
     pub fn failure(&self) -> Option<&Failure> {
         self.failing.as_ref().map(|failing| &failing.last)
     }
 
-    /// Returns when the first of the failed fetches in a row ended. `None` if the last fetch did not fail.
+    /// Returns when the first of the failed fetches in a row ended, or `None` if the last fetch did not fail.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.as_ref().map(|failing| failing.since)
     }
@@ -359,7 +352,7 @@ impl OriginState {
         size_of::<Self>() + self.copies().map(|copy| copy.weight()).sum::<usize>()
     }
 
-    /// Iterates over the copies in this state. A copy that is both the current and the last good one comes once.
+    /// Iterates over the copies. A copy that is both the current and the last good one comes once.
     fn copies(&self) -> impl Iterator<Item = &Arc<RobotsCopy>> {
         let current = self.current();
         let last_good = self
@@ -397,8 +390,8 @@ impl LastResponse {
         }
     }
 
-    /// Returns whether the response has not expired yet. If `now` is well before the fetch, somebody set the clock
-    /// back. The age of the response is then unknown, so it counts as expired.
+    /// If `now` is well before the fetch, the clock was set back. The age of the response is then unknown, so it counts
+    /// as expired.
     fn is_fresh(&self, now: SystemTime, policy: &Policy) -> bool {
         self.age(now).is_some_and(|age| age < self.life_under(policy))
     }
@@ -427,15 +420,14 @@ impl LastResponse {
 // === impl FailureSeries ===
 
 impl FailureSeries {
-    /// Returns whether the origin has failed for long and was tried in the last hours. A retry can then run in the
-    /// background. Otherwise, the next request has to wait for a retry.
+    /// Returns whether the origin has failed for long and was tried recently. The next retry can then run in the
+    /// background.
     fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
     }
 
-    /// Returns the delay before the next fetch. It was computed when the last fetch failed. If the configuration has
-    /// changed since then, the delay may exceed the maximum of `policy`. In that case, returns the maximum.
+    /// Returns the delay before the next fetch. A reload can have lowered the maximum since the last failure.
     fn retry_under(&self, policy: &Policy) -> Duration {
         self.retry.min(policy.unreachable.retry.longest.mul_f64(1.0 + JITTER))
     }
@@ -448,8 +440,8 @@ impl FailureSeries {
         }
     }
 
-    /// Returns whether the clock could have been right when the failures began. On a machine without a battery, the
-    /// clock starts in 1970. Failures of that moment must not look years old later.
+    /// Returns whether the clock could have been right when the failures began. Without a battery, a machine's clock
+    /// starts in 1970, and such failures would later look years old.
     fn is_dated(&self) -> bool {
         can_be(self.since)
     }
@@ -467,19 +459,19 @@ fn can_be(now: SystemTime) -> bool {
     now >= SystemTime::UNIX_EPOCH + EARLIEST
 }
 
-/// Returns the time from `since` to `now`, or zero if the clock ran backwards.
+/// Returns zero if the clock ran backwards.
 fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// An origin that has failed for `deny_for`, and for at least this time, is retried less often.
+/// From this time on, an origin that has also failed for `deny_for` is retried less often.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
-/// 2025-01-01 as time since 1970. It is in the past, so no correct clock shows an earlier time.
+/// 2025-01-01, as time since 1970. No correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
 /// A copy is refreshed in the background after this share of its lifetime.
 const REFRESH_FROM: f64 = 0.8;
-/// The most by which a retry delay is lengthened at random, as a share of the delay. It is never shortened, because the
-/// server may have requested the delay.
+/// The largest random extension of a retry delay, as a share of it. A delay is never shortened, because the server may
+/// have requested it.
 const JITTER: f64 = 0.1;
 /// If the clock was set back by no more than this, responses do not expire because of it.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

@@ -19,7 +19,7 @@ pub struct TdmRep {
 /// A valid entry of a `tdmrep.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
-    /// The paths that the entry is about, as a pattern.
+    /// The paths of the entry, as a pattern like those of a robots.txt.
     pub paths: &'a str,
     pub reservation: Reservation,
 }
@@ -37,22 +37,20 @@ pub struct Reservation {
 struct TdmrepEntry {
     location: PathPattern,
     reserved: bool,
-    /// Number of the entry in the file, from 1.
+    /// Number in the file, from 1.
     number: u32,
 }
 
-/// The valid entries of a `tdmrep.json`, which is a JSON array.
 struct Entries(Vec<TdmrepEntry>);
 
-/// One JSON object of the array: its `location`, and whether it reserves the right to mining. Each is `None` if it is
-/// missing or invalid.
+/// The `location` and `tdm-reservation` of one entry. Each is `None` if it is missing or invalid.
 struct RawEntry<'a>(Option<Cow<'a, str>>, Option<bool>);
 
 // === impl TdmRep ===
 
 impl TdmRep {
-    /// Parses the file. A file that is not a JSON array has no entries, and elements without a valid `location` and
-    /// `tdm-reservation` are skipped.
+    /// Parses the file. Skips elements without a valid `location` and `tdm-reservation`. A file that is not a JSON
+    /// array has no entries.
     #[must_use]
     pub fn parse(file: &[u8]) -> Self {
         let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
@@ -62,10 +60,8 @@ impl TdmRep {
         }
     }
 
-    /// Returns what the first matching entry says about `path`, which begins with `/` and includes the query. `None` if
-    /// no entry matches. Upper and lower case differ. `*` and a final `$` have the same meaning as in a robots.txt.
-    ///
-    /// Subtracts the number of bytes that the search looks at from `budget`.
+    /// Returns what the first matching entry says about `path`, which begins with `/` and includes the query. Subtracts
+    /// the number of bytes that the search looks at from `budget`.
     ///
     /// # Errors
     /// Fails if the search takes more than `budget`.
@@ -107,7 +103,7 @@ impl TdmRep {
     }
 
     /// Returns what the file says about a tunnel, whose path is not visible: the first entry that reserves any path, or
-    /// else the first entry that applies to all paths.
+    /// else the first that applies to all paths.
     #[must_use]
     pub fn find_any(&self) -> Option<Reservation> {
         let reserved = self.entries.iter().find(|entry| entry.reserved);
@@ -116,7 +112,7 @@ impl TdmRep {
     }
 }
 
-/// The error if it takes more work than the budget to find the entry that applies to a path.
+/// The search for an entry takes more than its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -184,8 +180,8 @@ impl<'de> Visitor<'de> for RawEntry<'de> {
         f.write_str("an object")
     }
 
-    /// If `tdm-reservation` occurs twice, the value that reserves the right wins. Of two `location` members, the last
-    /// one wins.
+    /// Of two `tdm-reservation` members, the one that reserves the right wins. Of two `location` members, the last
+    /// wins.
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
         while let Some(key) = members.next_key::<Cow<'_, str>>()? {
             let value = members.next_value::<&RawValue>()?.get();
@@ -210,8 +206,7 @@ impl<'de> Visitor<'de> for RawEntry<'de> {
 mod tests {
     use super::*;
 
-    /// Returns what the file says about the path: the number of the entry that matches it, and whether this entry
-    /// reserves the right to mining.
+    /// Returns the number of the entry that matches, and whether it reserves the right to mining.
     fn find(file: &str, path: &str) -> Option<(u32, bool)> {
         let found = TdmRep::parse(file.as_bytes()).find(path.as_bytes(), &mut usize::MAX.clone());
         found

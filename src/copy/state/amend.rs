@@ -1,7 +1,5 @@
-//! Merges two states of an origin, and corrects the times in a state after the clock was set.
-//!
-//! Neither operation makes a response or a failure look younger than it is, or brings back a response that was
-//! replaced.
+//! Merges two states of an origin, and corrects times after the clock was set. Neither makes a response or a failure
+//! look younger than it is, or brings back a response that was replaced.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,14 +9,12 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Merges this state with an `earlier` state that was not known when this one was created: for example, because it
-    /// had not been read from disk yet. Keeps the newer response. If both states have failures and this one has no
-    /// response, the failures form one series. If the profiles differ, takes from `earlier` only the text of the
-    /// robots.txt, which is parsed again, and the failures.
+    /// Merges this state with an `earlier` one, such as the state on disk. Keeps the newer response. Failures of both
+    /// form one series, unless this state has a response.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
-        // Times on disk are rounded down. So if the last fetch of this state ended at most a millisecond after that of
-        // `earlier`, treat both as the same fetch.
+        // Times on disk are rounded down. So treat two fetches that ended at most a millisecond apart as the same
+        // fetch.
         let is_as_late = self.last_fetch() <= earlier.last_fetch().map(|last| last + Duration::from_millis(1));
         if !self.is_known() || (is_as_late && self.profile == earlier.profile) {
             let last_good = earlier.last_good.clone().or_else(|| self.last_good.clone());
@@ -28,8 +24,8 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // The profiles differ, so it is unknown what the earlier response means now. The text of the robots.txt and
-            // the failures are still valid.
+            // It is unknown what the earlier response means under this profile. Its text and the failures are still
+            // valid.
             let last_good = earlier
                 .last_good
                 .as_deref()
@@ -60,8 +56,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the state after the clock was set. Corrects the times of failures that were recorded with the wrong
-    /// clock. A response whose age is now unknown expires.
+    /// Returns the state after the clock was set. Corrects the times of failures. A response whose age is now unknown
+    /// expires.
     #[must_use]
     pub(crate) fn after_jump(&self, jump: &Jump) -> Self {
         let mut state = self.clone();

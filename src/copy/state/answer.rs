@@ -1,5 +1,4 @@
-//! What the state of an origin says at a given time: which rules apply, which fetch they come from, and whether to
-//! fetch again.
+//! What the state of an origin says at a given time.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -15,12 +14,11 @@ pub enum Answer<'s> {
     NoRobots,
     Soft404,
     Unreachable(Option<&'s Failure>),
-    /// The last copy with rules decides, because the origin fails. The second value is the last failure.
+    /// The last copy with rules decides, because the origin fails.
     LastCopy(&'s Arc<RobotsCopy>, &'s Failure),
     UnreachableTooLong(&'s Failure),
 }
 
-/// Defines [`AnswerKind`] from a table.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $word:literal { meaning: $meaning:literal, severity: $severity:ident, fails: $fails:literal, })+) => {
         words! {
@@ -113,12 +111,12 @@ pub enum Severity {
     Bad,
 }
 
-/// The fetch that an answer is based on: the fetch of the copy that decides or, if no copy decides, the last fetch.
+/// The fetch that an answer is based on. If no copy decides, this is the last fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceFetch {
     /// HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// When the fetch ended, or for a copy, when its origin last confirmed it.
+    /// When the fetch ended or, for a copy, when its origin last confirmed it.
     pub fetched: Option<SystemTime>,
     /// When the robots.txt is fetched again.
     pub expires: Option<SystemTime>,
@@ -129,16 +127,16 @@ pub struct SourceFetch {
 #[serde(rename_all = "kebab-case")]
 pub enum Due {
     No,
-    /// Start a fetch, but decide the request at once, by what is known of the robots.txt.
+    /// Start a fetch, but decide the request at once.
     Background,
-    /// Fetch the robots.txt before the request is decided. What is known of it has expired, or nothing is known.
+    /// Fetch the robots.txt before deciding the request.
     Now,
 }
 
 // === impl Answer ===
 
 impl<'s> Answer<'s> {
-    /// Returns the copy whose rules decide. `None` if this answer has no rules.
+    /// Returns the copy whose rules decide, if any.
     pub fn copy(self) -> Option<&'s Arc<RobotsCopy>> {
         match self {
             Answer::Rules(copy) | Answer::LastCopy(copy, _) => Some(copy),
@@ -160,7 +158,7 @@ impl<'s> Answer<'s> {
         }
     }
 
-    /// Returns the failed fetch that the answer is based on. `None` if the answer is not due to a failure.
+    /// Returns the failed fetch that the answer is based on, if any.
     pub fn failure(self) -> Option<&'s Failure> {
         match self {
             Answer::Unreachable(failure) => failure,

@@ -1,6 +1,5 @@
-//! Interprets the state of an origin again after a reload has changed the profile (`google` or `rfc9309`).
-//!
-//! Each response and its time stay the same. Only what the response means can change.
+//! Interprets the state of an origin again after a reload has changed the profile. Only what a response means can
+//! change, not its time.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -15,13 +14,12 @@ impl OriginState {
         self.profile == policy.profile || (!self.is_known() && self.last_good.is_none())
     }
 
-    /// Returns the state under `policy`. Copies are parsed again, and statuses get the meaning that they have under
-    /// `policy`. A server error stays a failure: its page was not kept, so nobody knows whether it said "not found".
+    /// Returns the state under `policy`. Copies are parsed again. A server error stays a failure, because its page,
+    /// which may have said "not found", was not kept.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let reread = |copy: &Arc<RobotsCopy>| Arc::new(copy.under(policy.profile));
         let current = self.current().map(reread);
-        // If the last good copy is also the current one, parse it only once.
         let last_good = match (&self.last_good, self.current()) {
             (Some(last), Some(now)) if Arc::ptr_eq(last, now) => current.clone(),
             (last, _) => last.as_ref().map(reread),

@@ -1,7 +1,5 @@
-//! The state of an origin in a form that is saved across restarts. The text of its robots.txt is stored separately,
-//! under its SHA-256.
-//!
-//! A restored state gives the same answers as the saved one.
+//! The state of an origin in the form in which it is saved across restarts. The text of its robots.txt is stored
+//! separately, under its SHA-256. A restored state gives the same answers as the saved one.
 
 use std::{
     sync::Arc,
@@ -29,7 +27,6 @@ pub struct Saved {
     /// The last copy with rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<SavedCopy>,
-    /// Whether another robotgate of the fleet made the last fetch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     shared: bool,
 }
@@ -39,17 +36,14 @@ pub struct Saved {
 #[serde(rename_all = "kebab-case")]
 pub struct SavedCopy {
     pub sha256: Sha256,
-    /// Length of the text in bytes.
     pub bytes: u32,
     fetched: u64,
     status: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     etag: Option<Box<str>>,
-    /// Whether the text is the whole robots.txt. `false` if unknown, as in records of versions up to 0.1, which did not
-    /// save this.
+    /// Whether the text is the whole robots.txt. Versions up to 0.1 did not save this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     whole: bool,
-    /// Whether the text is a `tdmrep.json`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     tdmrep: bool,
 }
@@ -75,7 +69,7 @@ struct SavedFailing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     error: String,
-    /// Whether the fetch failed because robotgate's configuration does not let bots reach the origin.
+    /// Whether the fetch failed because bots may not reach the origin.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     prohibited: bool,
 }
@@ -108,7 +102,7 @@ impl OriginState {
             }),
             copy: self.last_good.as_deref().map(|copy| SavedCopy {
                 sha256: copy.sha256,
-                // The text always fits: its size limit is far below 4 GiB.
+                // The size limit is far below 4 GiB.
                 bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
                 fetched: micros_since_1970(copy.fetched),
                 status: copy.status,
@@ -128,8 +122,7 @@ impl OriginState {
 // === impl Saved ===
 
 impl Saved {
-    /// Restores a state. `text` is the text of the copy in the state; a state without a copy has none. Returns `None`
-    /// if the digest of `text` is not that of the copy, which means that the data is damaged.
+    /// Restores a state. `text` is the text of its copy, if it has one. Returns `None` if the data is damaged.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
             (Some(saved), Some(text)) if text.len() <= saved.max_bytes() && saved.sha256 == Sha256::of(text) => {
@@ -141,8 +134,7 @@ impl Saved {
         self.with(last_good)
     }
 
-    /// Restores the state without the text of its copy. The copy is then empty. For callers that need only the
-    /// metadata.
+    /// Restores the state with an empty copy, for callers that need no text.
     pub fn outline(self) -> Option<OriginState> {
         let last_good = self.copy.as_ref().map(|saved| saved.with(self.profile, b""));
         self.with(last_good)
@@ -218,7 +210,7 @@ impl SavedCopy {
     }
 }
 
-/// Converts a saved time. Returns `None` for a time more than 9,000 years after 1970, which only damaged data contains.
+/// Returns `None` for a time more than 9,000 years after 1970, which only damaged data contains.
 fn time(micros: u64) -> Option<SystemTime> {
     let since = Some(Duration::from_micros(micros)).filter(|since| *since < 9000 * LONGEST);
     SystemTime::UNIX_EPOCH.checked_add(since?)

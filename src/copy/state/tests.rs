@@ -15,12 +15,11 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAYS: u64 = 24 * HOUR;
 
-/// Converts a second of the tests' clock to a time. Second 0 is far from 1970, so that the clock can run backwards.
+/// Second 0 of the tests' clock is far from 1970, so that the clock can run backwards.
 fn at(second: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
 }
 
-/// Converts a time to a second of the tests' clock.
 fn second_of(time: SystemTime) -> u64 {
     time.duration_since(at(0))
         .expect("not before the tests' clock")
@@ -96,7 +95,7 @@ impl History {
         self.state.due(at(second), &self.policy)
     }
 
-    /// Returns the second at which the robots.txt is fetched again.
+    /// The second at which the robots.txt is fetched again.
     fn expires(&self) -> u64 {
         second_of(self.source_fetch().expires.expect("something was fetched"))
     }
@@ -154,8 +153,8 @@ fn a_series_of_failures_from_another_gate_is_dropped_once_its_retry_is_overdue()
     };
     assert_eq!(taken(180 + MINUTE), Some(at(0)), "the next retry is due");
     assert_eq!(taken(180 + DAYS), None, "a gate with a right clock would have retried");
-    // Another robotgate claims that the site has failed for a month, which would mean that requests are allowed. This
-    // robotgate does not believe that. After its own first failed fetch, it refuses requests to the site.
+    // Another robotgate claims that the site has failed for a month, which would allow requests. This robotgate still
+    // refuses them after its own first failed fetch.
     let late = 180 + 31 * DAYS;
     let History { state, policy, .. } = failing();
     let mut poisoned = History::new();
@@ -241,7 +240,6 @@ fn weight_counts_a_shared_copy_once() {
     assert_eq!(history.state.weight(), empty, "no copy ever");
 }
 
-/// Returns the default policy with `deny_for` set to `seconds`.
 fn denying_for(seconds: u64) -> Policy {
     Policy {
         unreachable: Unreachable {

@@ -48,7 +48,6 @@ enum Hops {
 }
 
 impl Event {
-    /// Returns the outcome of a fetch.
     fn fetched(&self) -> Fetched {
         match (&self.error, &self.redirects, self.status) {
             (Some(error), None, None) => Fetched::Failed(failure(error)),
@@ -102,14 +101,13 @@ fn failure(error: &str) -> Failure {
     FetchError::from(fault).into()
 }
 
-/// Returns the failure for a redirect to an address that bots may not reach.
 fn refused_hop(to: &str) -> Failure {
     let origin = Target::origin_of(to).expect("a URL");
     let prohibited = Guard::default().screen(&origin).expect_err("a private address");
     FetchError::from(Fault::from(EgressError::from(prohibited))).into()
 }
 
-/// Returns the word by which the cases in `lifecycle.jsonl` name this answer.
+/// Returns the word by which `lifecycle.jsonl` names this answer.
 fn effect_of(answer: Answer<'_>) -> &'static str {
     match answer {
         Answer::Rules(copy) => {

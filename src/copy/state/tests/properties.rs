@@ -1,5 +1,4 @@
-//! Compares the state of an origin after random fetches with a simple table, which says what each fetch means. The
-//! clock goes forwards and backwards.
+//! Compares the state of an origin after random fetches with a simple table. The clock goes forwards and backwards.
 
 use proptest::prelude::*;
 
@@ -8,7 +7,6 @@ use super::*;
 /// The second at which a fetch ended, and its result.
 type Event = (u64, Fetched);
 
-/// What [`table`] returns: which rules or which other answer apply to an origin at a given time.
 #[derive(Debug, PartialEq)]
 enum Says {
     Rules(u64),
@@ -37,7 +35,7 @@ fn fetches() -> impl Strategy<Value = Fetched> {
     ]
 }
 
-/// Generates random seconds, and seconds near those at which something changes, such as the end of a lifetime.
+/// Generates random seconds, and seconds near those at which something changes.
 fn seconds() -> impl Strategy<Value = u64> {
     let edges = [
         0,
@@ -80,7 +78,6 @@ fn played_under(policy: Policy, events: &[Event]) -> History {
         })
 }
 
-/// Generates policies with different settings for an origin that fails.
 fn policies() -> impl Strategy<Value = Policy> {
     let deny_for = proptest::sample::select(vec![0, HOUR, 12 * HOUR, 30 * DAYS]);
     let then = proptest::sample::select(vec![Then::LastCopy, Then::Allow, Then::Deny]);
@@ -93,7 +90,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// What a response says. For rules, also the second at which they were received.
+/// What a response says. Rules have the second at which they were received.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Word {
     Rules(u64),
@@ -109,7 +106,6 @@ struct Outcome {
     answer: Option<OriginAnswer>,
 }
 
-/// A response of the origin.
 #[derive(Debug, Clone, Copy)]
 struct OriginAnswer {
     says: Word,
@@ -160,8 +156,7 @@ fn last_answer(outcomes: &[Outcome]) -> Option<(u64, OriginAnswer)> {
     answers.find_map(|outcome| Some((outcome.second, outcome.answer?)))
 }
 
-/// Returns whether `answer` is valid at `now`. If `now` is up to a minute before the answer, it is valid too: the clock
-/// was set back a little.
+/// An answer is also valid up to a minute before it came, in case the clock was set back a little.
 fn holds(answer: (u64, OriginAnswer), now: u64) -> bool {
     (answer.0.saturating_sub(MINUTE)..answer.0 + answer.1.life).contains(&now)
 }
@@ -174,7 +169,7 @@ fn says_of_answer(answer: OriginAnswer) -> Says {
     }
 }
 
-/// Returns what the table says at `now`. The events must be in the order of time.
+/// The events must be in the order of time.
 fn table(events: &[Event], now: u64) -> Says {
     table_under(&Policy::default(), events, now)
 }
@@ -270,8 +265,7 @@ proptest! {
         prop_assert_eq!(restored.etag(), state.etag());
     }
 
-    /// If the disk could not be read in time, robotgate starts with an empty state, and later merges it with the one on
-    /// disk.
+    /// This is what happens if the disk can be read only after some fetches.
     #[test]
     fn a_state_that_resumes_an_earlier_one_equals_an_uninterrupted_one(
         before in orderly_histories(),

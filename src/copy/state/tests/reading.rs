@@ -1,5 +1,4 @@
-//! Tests what the state of an origin means after a reload has changed the profile, for example from `google` to
-//! `rfc9309`.
+//! Tests what the state of an origin means after a reload has changed the profile.
 
 use super::*;
 
@@ -25,7 +24,6 @@ impl History {
         self
     }
 
-    /// Returns whether `/p` is allowed at `second` of the tests' clock.
     fn allows(&self, second: u64) -> bool {
         let copy = self.answer(second).copy().expect("a copy decides");
         copy.robots.agent("a").decide(b"/p").allowed
@@ -93,8 +91,7 @@ fn a_status_gets_its_meaning_from_the_current_profile() {
     assert_eq!(busy.expires(), DAYS + 5 * MINUTE);
     assert!(matches!(busy.answer(31 * DAYS), Answer::LastCopy(..)), "since it came");
 
-    // The refresh got a 429 while the copy was fresh, and counted as failed. In the new profile, a 429 means that there
-    // is no robots.txt.
+    // The 429 counted as a failed refresh. Under the new profile, it means that there is no robots.txt.
     let busy = History::new()
         .then(0, received(200, RULES))
         .then(20 * HOUR, received(429, ""));

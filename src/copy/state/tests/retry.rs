@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// Fetches an origin `tries` times, always with the result `fetched` and as soon as a retry is due. Returns the delays
-/// between the fetches.
+/// Repeats a fetch with the result `fetched` as soon as a retry is due. Returns the delays between the fetches.
 fn delays(fetched: &Fetched, tries: usize) -> Vec<u64> {
     let (mut history, mut now, mut delays) = (History::new(), 0, Vec::new());
     for _ in 0..tries {

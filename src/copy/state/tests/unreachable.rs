@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Returns the default policy, but with these settings for an origin that keeps failing.
 fn policy(deny_for: u64, then: Then, without_copy: WithoutCopy) -> Policy {
     let mut policy = denying_for(deny_for);
     policy.unreachable.then = then;
@@ -94,8 +93,7 @@ fn a_forward_jump_leaves_failures_outside_its_span_unchanged() {
         to: at(11 * DAYS),
         by: Duration::from_secs(40 * DAYS),
     };
-    // Only times between days 10 and 11 are known to be from the wrong clock. A failure on day 9 was recorded before
-    // the restart, and one on day 12 after the clock was set.
+    // Only times between days 10 and 11 are known to be from the wrong clock.
     for second in [9 * DAYS, 12 * DAYS] {
         let history = History::new().then(second, time_out());
         assert_eq!(history.state.after_jump(&jump), history.state, "second {second}");
