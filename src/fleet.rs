@@ -1,11 +1,8 @@
-//! Lets several robotgates (a fleet) share what they know through a Redis or Valkey server. In the code, a *gate* is
-//! one running robotgate of a fleet. One of them fetches a robots.txt for all. The limits on how fast bots send
-//! requests to a site apply to all robotgates of the fleet together.
+//! Lets several robotgates (a fleet) share robots.txt copies and the pace of their requests through a Redis or Valkey
+//! server. In the code, a *gate* is one running robotgate of a fleet.
 //!
-//! No robotgate depends on the server. If the server does not answer in time, a robotgate fetches a robots.txt itself,
-//! as if it were alone. It trusts a robots.txt copy from the server no more than an origin's own response. The server
-//! stores nothing about bots or their requests. To decide about a request, a robotgate asks the server only if the
-//! robots.txt is not in its own memory.
+//! If the server does not answer in time, a robotgate fetches a robots.txt itself. It trusts a copy from the server no
+//! more than an origin's own response. The server stores nothing about bots or their requests.
 
 mod breaker;
 mod client;
@@ -48,28 +45,27 @@ use crate::{copy::Sha256, robots::Profile};
 pub struct Fleet {
     client: Arc<FleetClient>,
     listeners: Arc<Listeners>,
-    /// The name of this robotgate, which is random and new each time it joins.
+    /// The name of this robotgate, random and new each time it joins.
     name: String,
     prefix: String,
-    /// The digest of the profile and the User-Agent with which this robotgate fetches, in hex. It is a part of the keys
-    /// under which the fleet's server stores copies.
+    /// The digest, in hex, of the profile and the User-Agent with which this robotgate fetches. It is a part of the
+    /// keys of copies.
     fetched_as: String,
-    /// The channel for messages between the robotgates, and the key that the robotgates share.
     channel: Channel,
     /// How long to wait at most while another robotgate fetches a robots.txt.
     longest_wait: Duration,
     counts: Arc<FleetCounts>,
 }
 
-/// Counters since the program's start, which go on after a reload.
+/// Counters since the program's start. A reload does not reset them.
 #[derive(Debug, Default)]
 pub struct FleetCounts {
-    /// Number of calls to the fleet's server (`calls`), and how many of them failed (`errors`).
+    /// Calls to the fleet's server, and how many of them failed.
     pub calls: AtomicU64,
     pub errors: AtomicU64,
-    /// Number of robots.txt copies that this robotgate used and other robotgates had fetched.
+    /// Copies of other robotgates that this robotgate used.
     pub copies_used: AtomicU64,
-    /// Number of robots.txt copies from the fleet's server that this robotgate ignored, for each [`CopyRejection`].
+    /// Copies from the fleet's server that this robotgate ignored, for each [`CopyRejection`].
     pub rejected: [AtomicU64; CopyRejection::ALL.len()],
 }
 
@@ -82,13 +78,11 @@ pub enum FleetError {
     Tls(#[from] rustls::Error),
 }
 
-/// The tasks that wait while another robotgate fetches a robots.txt. The map's key is the fleet server's key for that
-/// robots.txt.
+/// The tasks that wait while another robotgate fetches a robots.txt, by the fleet server's key for that robots.txt.
 #[derive(Debug, Default)]
 struct Listeners(Mutex<HashMap<String, Weak<Notify>>>);
 
-/// The registration of a task that waits while another robotgate fetches a robots.txt. Dropping it ends the
-/// registration.
+/// The registration of a waiting task. Dropping it ends the registration.
 struct FetchListener {
     notify: Arc<Notify>,
     key: String,
@@ -100,15 +94,14 @@ struct FetchListener {
 pub struct FetchedAs<'a> {
     pub profile: Profile,
     pub user_agent: &'a HeaderValue,
-    /// The time limit for a fetch.
     pub timeout: Duration,
 }
 
 // === impl Fleet ===
 
 impl Fleet {
-    /// Joins a fleet. Connects to the fleet's server in the background and does not wait for that. Calls `on_notice`
-    /// when the fleet forgets an origin or an origin has asked for a pause. Needs a tokio runtime.
+    /// Joins a fleet, and connects to its server in the background. Calls `on_notice` when the fleet forgets an origin
+    /// or an origin has asked for a pause. Needs a tokio runtime.
     ///
     /// # Errors
     /// Fails if the settings are invalid. Does not check whether the fleet's server answers.
@@ -161,20 +154,16 @@ impl Fleet {
         self.client.error()
     }
 
-    /// Returns why this robotgate cannot subscribe to the messages of the other robotgates. Returns `None` if it has
-    /// subscribed, or if the fleet's server cannot be used at all.
+    /// Returns why this robotgate gets no messages of the other robotgates, although the fleet's server can be used.
     pub fn subscription_error(&self) -> Option<String> {
         self.client.subscription_error()
     }
 
-    /// Returns whether the circuit breaker is closed, so that this robotgate calls the fleet's server. After failed
-    /// calls, the breaker is open for a while.
     pub(crate) fn is_used(&self) -> bool {
         self.client.is_used()
     }
 
-    /// Registers a task that wants to be woken when another robotgate's fetch ends. `key` is the fleet server's key for
-    /// the robots.txt.
+    /// Registers a task that wants to be woken when another robotgate's fetch ends.
     fn listen(&self, key: &str) -> FetchListener {
         let notify = Arc::<Notify>::default();
         self.listeners.0.lock().insert(key.to_owned(), Arc::downgrade(&notify));
@@ -194,7 +183,7 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// Handles a message from the channel that this robotgate has subscribed to on the fleet's server.
+/// Handles a message from the fleet's channel.
 fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listeners, inbox: &mpsc::Sender<Message>) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
@@ -205,9 +194,8 @@ fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listen
             listener.notify_one();
         }
     } else if let Some(message) = channel.read(&payload)
-        // This robotgate also receives the messages that it sent itself. It ignores those that say to forget an origin.
-        // It does not ignore those about a pause: the fleet's server can have made the pause longer than the one that
-        // this robotgate knows.
+        // This robotgate also receives its own messages, and ignores those that forget an origin. It needs those about
+        // a pause, which the fleet's server can have made longer.
         && !(message.by == name && matches!(message.notice, Notice::Forgotten(_)))
         && inbox.try_send(message).is_err()
     {
@@ -226,7 +214,7 @@ impl FetchListener {
 impl Drop for FetchListener {
     fn drop(&mut self) {
         let mut listeners = self.listeners.0.lock();
-        // Another task may have registered for the same key since then. Its registration must stay.
+        // Another task may have registered for the same key since then.
         if listeners
             .get(&self.key)
             .is_some_and(|held| held.as_ptr() == Arc::as_ptr(&self.notify))

@@ -1,31 +1,26 @@
-//! The circuit breaker for the fleet's server, as a state machine. The client tells it which calls to the server
-//! succeed and fail. The breaker says whether the client may call the server.
-//!
-//! While the breaker is open, requests do not wait for the server at all. A probe in the background finds out when the
-//! server works again. The breaker reads no clock: the client passes the time.
+//! The circuit breaker for the fleet's server, as a state machine. The client tells it which calls succeed and fail,
+//! and asks it whether to call the server. It reads no clock.
 
 use std::time::{Duration, Instant};
 
-/// The state of the circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
-    /// The client calls the fleet's server. `failures` is the number of failures in a row, and `last` is the time of
-    /// the last one. If calls that run at the same time fail, they count as one failure, so that a single stall of the
-    /// fleet's server does not open the breaker.
+    /// The client calls the fleet's server. `failures` counts the failures in a row, and `last` is the time of the last
+    /// one. Failed calls that ran at the same time count once, so that a single stall of the server does not open the
+    /// breaker.
     Closed { failures: u32, last: Option<Instant> },
-    /// The client does not call the fleet's server. At the time `until`, a probe has to check whether the server works
-    /// again. If that probe fails, the next one comes after twice the `pause`.
+    /// The client makes no calls. A probe is due at `until`. If that probe fails, the next one comes after twice the
+    /// `pause`.
     Open { until: Instant, pause: Duration },
-    /// A probe is checking whether the fleet's server works again. Until it ends, the client makes no other calls. If
-    /// the probe fails, the next one comes after twice the `pause`.
+    /// A probe is running, and the client makes no other calls. If the probe fails, the next one comes after twice the
+    /// `pause`.
     HalfOpen { pause: Duration },
 }
 
 // === impl Breaker ===
 
 impl Breaker {
-    /// Returns an open breaker, because there is no connection to the fleet's server yet. Its first probe, which opens
-    /// one, is due immediately.
+    /// Returns an open breaker whose first probe, which opens the first connection, is due immediately.
     pub(super) fn new(now: Instant) -> Self {
         Self::Open {
             until: now,
@@ -33,20 +28,18 @@ impl Breaker {
         }
     }
 
-    /// Returns whether the breaker is closed, so that the client may call the fleet's server.
     pub(super) fn is_closed(self) -> bool {
         matches!(self, Self::Closed { .. })
     }
 
-    /// Records that a call succeeded. This resets the count of failures, but does not close an open breaker: only a
-    /// probe can close it.
+    /// Resets the count of failures. Only a probe can close an open breaker.
     pub(super) fn call_succeeded(&mut self) {
         if self.is_closed() {
             *self = CLOSED;
         }
     }
 
-    /// Records that a call failed. It began at `began` and failed at `now`. Returns whether this opened the breaker.
+    /// Returns whether this failure opened the breaker.
     pub(super) fn call_failed(&mut self, began: Instant, now: Instant) -> bool {
         let Self::Closed { failures, last } = *self else {
             return false;
@@ -68,8 +61,8 @@ impl Breaker {
         true
     }
 
-    /// Records that the fleet's server refused a call or ended the connection. This opens the breaker at once. Returns
-    /// whether the breaker was closed before.
+    /// Records that the fleet's server refused a call or ended the connection, which opens the breaker at once. Returns
+    /// whether it was closed before.
     pub(super) fn call_refused(&mut self, now: Instant) -> bool {
         let was_closed = self.is_closed();
         if was_closed {
@@ -81,8 +74,8 @@ impl Breaker {
         was_closed
     }
 
-    /// Returns whether a call to the fleet's server failed after `time`, and no call has succeeded since that failure.
-    /// While the breaker is not closed, always returns `true`.
+    /// Returns whether a call failed after `time` without a later success. Always `true` while the breaker is not
+    /// closed.
     pub(super) fn has_failed_since(self, time: Instant) -> bool {
         match self {
             Self::Closed { last, .. } => last.is_some_and(|last| last > time),
@@ -90,8 +83,8 @@ impl Breaker {
         }
     }
 
-    /// If a probe is due, begins it and returns zero. If the next probe is due later, returns how long to wait for it.
-    /// Returns `None` if the breaker is closed or a probe is running.
+    /// Returns how long to wait for the next probe. If this is zero, the probe has begun. `None` if the breaker is
+    /// closed or a probe is running.
     pub(super) fn begin_probe(&mut self, now: Instant) -> Option<Duration> {
         let Self::Open { until, pause } = *self else {
             return None;
@@ -124,7 +117,7 @@ const CLOSED: Breaker = Breaker::Closed {
 };
 /// After this many consecutive failures, the breaker opens.
 const MAX_FAILURES: u32 = 3;
-/// The pause from the opening of the breaker to the first probe. After each failed probe, it doubles.
+/// The pause before the first probe. After each failed probe, it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -132,7 +125,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 mod tests {
     use super::*;
 
-    /// Records a failed call that began and ended at `now`. Returns whether this opened the breaker.
     fn fail(breaker: &mut Breaker, now: Instant) -> bool {
         breaker.call_failed(now, now)
     }

@@ -1,6 +1,5 @@
-//! Calls the fleet's server. Each call has a time limit. When calls fail or the connection ends, the circuit breaker
-//! opens. Then robotgate makes no calls until a probe in the background has opened a new connection and written to the
-//! server.
+//! Calls the fleet's server. Each call has a time limit. If calls fail, a circuit breaker opens, and no calls are made
+//! until a probe in the background has opened a new connection and written to the server.
 
 use std::{
     fmt,
@@ -29,26 +28,23 @@ use crate::text::plain_message;
 
 /// A connection to the fleet's server, with a circuit breaker.
 pub(super) struct FleetClient {
-    /// For background tasks: they hold only this weak reference, so that the client can be dropped.
+    /// Weak, so that background tasks do not keep the client alive.
     this: Weak<Self>,
     server: FleetServer,
-    /// The channel for messages between robotgates.
     channel: String,
-    /// The key that a probe writes, to test whether the fleet's server accepts writes.
+    /// A probe writes this key, to test whether the fleet's server accepts writes.
     probe_key: String,
-    /// Handles the messages that the fleet's server sends because of the subscription.
+    /// Handles the messages on `channel`.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// The current connection. `None` from the time at which the breaker opens until a probe has opened a new
-    /// connection. Only a probe stores a connection. Other code only removes it, and holds the lock of the breaker
-    /// while it does so.
+    /// `None` while the breaker is not closed. Only a probe stores a connection. Other code removes it, and only while
+    /// it holds the lock of the breaker.
     connection: ArcSwapOption<Connection>,
-    /// How many times robotgate has connected so far. It is also the number that identifies the latest connection.
+    /// How many connections were opened so far, which is also the number of the latest one.
     connections: AtomicU64,
     breaker: Mutex<Breaker>,
-    /// Why the breaker is not closed: the last error. `None` while the breaker is closed.
+    /// Why the breaker is not closed.
     error: Mutex<Option<String>>,
-    /// Why this robotgate does not receive the messages of the other robotgates: the error of the last attempt to
-    /// subscribe, if it failed.
+    /// Why the last attempt to subscribe to `channel` failed, if it did.
     subscription_error: Mutex<Option<String>>,
     /// When this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970.
     listens_since: AtomicU64,
@@ -57,16 +53,14 @@ pub(super) struct FleetClient {
     counts: Arc<FleetCounts>,
 }
 
-/// Why a call returned no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unavailable {
     /// The fleet's server certainly did not run the script.
     NotRun,
-    /// No answer came in time. The fleet's server may have run the script, or may still run it.
+    /// The fleet's server may have run the script, or may still run it.
     Unknown,
 }
 
-/// How a call failed.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     #[error("the server did not answer within {} ms", .0.as_millis())]
@@ -82,8 +76,7 @@ enum CallError {
 // === impl Client ===
 
 impl FleetClient {
-    /// Starts to connect in the background, and then subscribes to `channel`. Calls `on_push` with each message on the
-    /// channel. Needs a tokio runtime.
+    /// Starts to connect in the background, and then subscribes to `channel`. Needs a tokio runtime.
     pub(super) fn start(
         server: FleetServer,
         prefix: &str,
@@ -111,21 +104,18 @@ impl FleetClient {
         client
     }
 
-    /// Returns why the breaker is not closed, so that robotgate does not call the fleet's server. Returns `None` if it
-    /// is closed.
+    /// Returns why the breaker is not closed, or `None` if it is closed.
     pub(super) fn error(&self) -> Option<String> {
         self.error.lock().clone()
     }
 
-    /// Returns why this robotgate cannot subscribe to the messages of the other robotgates. Returns `None` if it has
-    /// subscribed. Also returns `None` while the breaker is not closed: [`error`](Self::error) then says why.
+    /// Returns why the subscription fails. `None` if it works, or while the breaker is not closed.
     pub(super) fn subscription_error(&self) -> Option<String> {
         self.subscription_error.lock().clone().filter(|_| self.is_used())
     }
 
-    /// Returns when this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970. Messages
-    /// from before that time must be ignored. This robotgate may have acted on them before a restart, and somebody may
-    /// now send them again.
+    /// Returns when this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970. Earlier
+    /// messages must be ignored, because somebody may repeat them.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
@@ -138,13 +128,13 @@ impl FleetClient {
         }
     }
 
-    /// Returns whether the breaker is closed. While it is open, robotgate does not call the fleet's server.
+    /// Returns whether the breaker is closed.
     pub(super) fn is_used(&self) -> bool {
         self.breaker.lock().is_closed()
     }
 
-    /// Returns whether a call failed within the last `call_timeout`. If so, a request that comes now should not call
-    /// the fleet's server, because it would probably wait in vain too.
+    /// Returns whether a call failed within the last `call_timeout`. A request that comes now would probably wait in
+    /// vain too.
     pub(super) fn has_just_failed(&self) -> bool {
         self.breaker.lock().has_failed_since(Instant::now() - self.call_timeout)
     }
@@ -158,8 +148,8 @@ impl FleetClient {
         match bounded(time_left, script.invoke_async(&mut connection.redis.clone())).await {
             Ok(value) => {
                 connection.answered();
-                // A call that no request waits for can have a longer time limit. If it takes longer than
-                // `call_timeout`, its success does not show that requests would get answers in time.
+                // A background call can have a longer time limit. If it succeeds slowly, requests would still not get
+                // answers in time.
                 if began.elapsed() <= self.call_timeout {
                     self.breaker.lock().call_succeeded();
                 }
@@ -169,9 +159,8 @@ impl FleetClient {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
-                    // The fleet's server answers but refuses the call, for example because it accepts no writes. The
-                    // breaker opens at once, because calls that only read would still succeed and reset the count of
-                    // failures.
+                    // The fleet's server may only refuse writes. Reads would then still succeed and reset the count of
+                    // failures, so open the breaker at once.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
@@ -180,15 +169,15 @@ impl FleetClient {
         }
     }
 
-    /// Calls `note` to record a failure in the breaker. `note` returns whether that opened the breaker. If so, drops
-    /// the connection and starts to probe the fleet's server.
+    /// Records a failure with `note`, which returns whether the breaker opened. If so, drops the connection and starts
+    /// to probe the fleet's server.
     fn fail(&self, error: CallError, note: impl FnOnce(&mut Breaker, &CallError) -> bool) {
         {
             let mut breaker = self.breaker.lock();
             if !note(&mut breaker, &error) {
                 return;
             }
-            // Drops the connection, which closes it. Otherwise it could go on reading an answer that never ends.
+            // This closes the connection, which could otherwise go on reading an answer that never ends.
             self.connection.store(None);
         }
         tracing::error!(%error, "the fleet's server cannot be used; robotgate works without it and keeps trying to connect");
@@ -196,15 +185,13 @@ impl FleetClient {
         self.probe_in_background();
     }
 
-    /// Opens the breaker when the current connection has ended. `number` says which connection has ended. If that is an
-    /// earlier one, does nothing. Without this method, robotgate would notice the end only at its next call, and would
-    /// receive no messages until then.
+    /// Opens the breaker if the connection that has ended (`number`) is the current one. Without this, robotgate would
+    /// notice the end only at its next call, and receive no messages until then.
     fn connection_ended(&self, number: u64) {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
                 let is_closed = breaker.call_refused(Instant::now());
-                // If a probe has just opened this connection and has not yet reported success, it finds no connection
-                // and reports a failure.
+                // If a probe has just opened this connection, the probe finds no connection when it ends, and fails.
                 self.connection.store(None);
                 is_closed
             });
@@ -244,8 +231,7 @@ impl FleetClient {
         });
     }
 
-    /// Opens a new connection and writes to the fleet's server. Without writes, the server is useless, because no
-    /// robotgate can take a lease.
+    /// Opens a new connection and writes to the fleet's server, because without writes no robotgate can take a lease.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
@@ -262,8 +248,8 @@ impl FleetClient {
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
         let () = bounded(self.call_timeout, write.query_async(&mut connection.redis.clone())).await?;
         connection.answered();
-        // Store the connection before subscribing. If the connection ends from now on, `connection_ended` removes it
-        // again, and the caller sees that the probe has failed.
+        // Store the connection before subscribing. If it ends from now on, `connection_ended` removes it, and the
+        // caller sees that the probe has failed.
         self.connection.store(Some(connection.clone()));
         if !self.subscribe(&connection).await {
             self.subscribe_in_background(&connection);
@@ -271,12 +257,11 @@ impl FleetClient {
         Ok(())
     }
 
-    /// Subscribes to the messages of the other robotgates. Returns whether that succeeded. Without messages, this
-    /// robotgate still finds copies by polling, but later.
+    /// Returns whether the subscription succeeded. Without messages, this robotgate finds copies later, by polling.
     async fn subscribe(&self, connection: &Connection) -> bool {
         let mut redis = connection.redis.clone();
         let subscribed = bounded(CONNECT_TIMEOUT, async {
-            // Asks for the time before it subscribes, so that every message of the subscription has a later time.
+            // Ask for the time first, so that every message of the subscription has a later time.
             let now = TIME.prepare_invoke().invoke_async(&mut redis).await?;
             self.listens_since.store(now, Ordering::Relaxed);
             redis.subscribe(&self.channel).await
@@ -326,7 +311,6 @@ impl fmt::Debug for FleetClient {
 // === impl CallError ===
 
 impl CallError {
-    /// Returns whether the fleet's server may have run the script of the failed call.
     fn unavailable(&self) -> Unavailable {
         match self {
             Self::Refused(_) => Unavailable::NotRun,
@@ -335,21 +319,20 @@ impl CallError {
     }
 }
 
-/// Returns the text of an error, shortened and without secrets. When a server rejects a command, its error quotes the
-/// command's arguments, and these can include the password.
+/// Returns the text of an error without the arguments of the command, which the server quotes and which can include the
+/// password.
 fn shown(error: &RedisError) -> String {
     let text = error.to_string();
     let text = text.split(", with args").next().unwrap_or_default();
     plain_message(text, MAX_ERROR).into_owned()
 }
 
-/// Waits until `call` ends, for at most `time_left`.
 async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
     let mut call = pin!(call);
     let mut answer = timeout(time_left, &mut call).await;
     if answer.is_err() {
-        // On a busy machine, the answer can have arrived in time although the task that reads it has not run yet. The
-        // two yields let that task run.
+        // On a busy machine, the answer can have arrived although the task that reads it has not run yet. The yields
+        // let it run.
         yield_now().await;
         yield_now().await;
         answer = timeout(Duration::ZERO, call).await;
@@ -362,11 +345,11 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
     }
 }
 
-/// How long connecting may take. This can be long, because no request waits for it.
+/// How long connecting may take. No request waits for it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
-/// The time limit of the call that asks the fleet's server for its time, as a multiple of `call_timeout`. This can be
-/// long, because no request waits for that call.
+/// Time limit of the call that asks the fleet's server for its time, as a multiple of `call_timeout`. No request waits
+/// for this call.
 const TIME_CALLS: u32 = 10;
 /// The pause before the next attempt to subscribe. After each attempt, it doubles.
 const FIRST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
@@ -390,8 +373,7 @@ mod tests {
         let limit = Duration::from_millis(5);
         let (answer, unread) = oneshot::channel();
         tokio::spawn(async move {
-            // Blocks the only thread until the time limit is over. So the call can read its answer only after the
-            // time limit.
+            // Blocks the only thread, so the call can read its answer only after the time limit.
             std::thread::sleep(2 * limit);
             yield_now().await;
             answer.send(1)

@@ -1,5 +1,5 @@
-//! A connection to the fleet's server. If the server sends more bytes than the robotgate can have asked for, the
-//! connection fails. So a broken or hostile server cannot fill the robotgate's memory.
+//! A connection to the fleet's server. It fails if the server sends more bytes than the robotgate can have asked for,
+//! so that a broken or hostile server cannot fill the memory.
 
 use std::{
     io,
@@ -21,7 +21,6 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-/// The address of the fleet's server, and how to log in.
 #[derive(Debug)]
 pub(super) struct FleetServer {
     pub(super) endpoint: Endpoint,
@@ -48,11 +47,11 @@ pub(super) struct Connection {
     unread: Arc<Unread>,
 }
 
-/// Number of bytes that the fleet's server has sent since the robotgate last read a complete answer or message.
+/// Number of bytes that the fleet's server has sent since the last complete answer or message.
 #[derive(Debug, Default)]
 struct Unread(AtomicUsize);
 
-/// A stream that fails if the fleet's server has sent more than [`MAX_UNREAD`] bytes without completing an answer.
+/// A stream that fails after more than [`MAX_UNREAD`] bytes without a complete answer.
 struct Bounded {
     stream: Box<dyn Stream>,
     unread: Arc<Unread>,
@@ -65,11 +64,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 // === impl Server ===
 
 impl FleetServer {
-    /// Connects and logs in. Calls `on_push` with each message that the fleet's server sends because of a subscription,
-    /// and once more when the connection ends.
-    ///
-    /// # Errors
-    /// Fails if the server cannot be reached, or does not accept the login.
+    /// Connects and logs in. Calls `on_push` with each message of a subscription, and once more when the connection
+    /// ends.
     pub(super) async fn connect(
         &self,
         on_push: impl Fn(PushInfo) + Send + Sync + 'static,
@@ -80,7 +76,7 @@ impl FleetServer {
             unread: unread.clone(),
         };
         let config = AsyncConnectionConfig::new()
-            // No common time limit is needed, because each call has its own.
+            // Each call has its own time limit.
             .set_response_timeout(None)
             .set_push_sender({
                 let unread = unread.clone();
@@ -123,7 +119,7 @@ impl Endpoint {
 // === impl Connection ===
 
 impl Connection {
-    /// Resets the count of unread bytes, because the robotgate has read a complete answer.
+    /// Resets the count of unread bytes, because a complete answer was read.
     pub(super) fn answered(&self) {
         self.unread.clear();
     }
@@ -172,9 +168,8 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// Maximum number of bytes that may arrive before robotgate has read a complete answer or message. It leaves room for
-/// several answers with the largest value ([`MAX_BYTES`](super::value::MAX_BYTES)): when several calls run at the same
-/// time, their answers can arrive before the first call reads its own.
+/// In bytes. This leaves room for several answers with the largest value ([`MAX_BYTES`](super::value::MAX_BYTES)): when
+/// several calls run at the same time, their answers can arrive before the first call reads its own.
 const MAX_UNREAD: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Makes sure that one robotgate fetches a robots.txt for the whole fleet. Before a robotgate fetches, it asks the
-//! fleet's server for the origin's lease. The robotgate that gets the lease fetches; the others wait for the result.
+//! Makes sure that one robotgate fetches a robots.txt for the whole fleet: the one to which the fleet's server gives
+//! the origin's lease. The others wait for the result. The holder renews the lease while it fetches, so the lease
+//! expires soon after the holder dies.
 //!
-//! A lease has a fencing token: a number that grows with each lease of the origin. The server accepts a result only if
-//! it has granted no later lease. So a holder that stalls and finishes late cannot replace a newer result. A token is
-//! the server's time or greater, so tokens grow even if the server loses its memory. The holder renews its lease while
-//! it fetches. If the holder dies, the lease soon expires, and one of the waiting robotgates takes the next lease.
+//! A lease has a fencing token, a number that grows with each lease of the origin. The server accepts a result only if
+//! it has granted no later lease, so a slow holder cannot replace a newer result. Tokens are at least the server's
+//! time, so they grow even if the server loses its memory.
 //!
-//! If no answer of the server arrives in time, the robotgate fetches anyway. The server may still have given it the
-//! lease, but the robotgate does not know the token. So it renews and ends that lease under its own name.
+//! If the server does not answer in time, the robotgate fetches without knowing its token. It may still hold the lease,
+//! so it renews and ends the lease under its own name.
 
 use std::{
     convert::Infallible,
@@ -32,19 +32,16 @@ use crate::{
 /// What the fleet gives a robotgate that needs a robots.txt copy.
 #[derive(Debug)]
 pub(crate) enum CopyOrLease {
-    /// The robots.txt copy that another robotgate fetched.
+    /// The copy that another robotgate fetched.
     Copy(OriginState),
-    /// This robotgate has to fetch the robots.txt.
     Fetch(FetchTask),
 }
 
-/// What this robotgate needs to fetch a robots.txt itself.
 #[derive(Debug, Default)]
 pub(crate) struct FetchTask {
-    /// The expired robots.txt copy of another robotgate, if it is newer than the copy that this robotgate knows.
+    /// The expired copy of another robotgate, if it is newer than this robotgate's.
     pub(crate) earlier: Option<OriginState>,
-    /// The lease for this fetch. `None` if the robotgate has to fetch without the fleet: the fleet's server cannot be
-    /// used, or another robotgate holds the lease and has not finished in time.
+    /// `None` if the robotgate has to fetch without the fleet.
     pub(crate) lease: Option<Lease>,
 }
 
@@ -52,13 +49,13 @@ pub(crate) struct FetchTask {
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
-    /// The fencing token. `None` if no answer of the fleet's server arrived in time. Then only the server knows whether
-    /// this robotgate holds the lease.
+    /// The fencing token. `None` if the fleet's server did not answer in time and may or may not have granted the
+    /// lease.
     token: Option<i64>,
 }
 
-/// The keys under which the fleet's server stores the copy, the lease and the token for a document of an origin. Each
-/// contains the name of the document in braces, so that a Redis cluster keeps all three on one node.
+/// The keys of a document on the fleet's server. Each contains the document's name in braces, so that a Redis cluster
+/// keeps all three on one node.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) copy: String,
@@ -69,9 +66,8 @@ pub(super) struct Keys {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Gets a copy of an origin's document from the fleet, or the task to fetch the document. The copy is newer than
-    /// `known`, which is what this robotgate knows of the document. While another robotgate fetches the document, waits
-    /// for its copy. If the fleet's server does not answer, this robotgate has to fetch the document.
+    /// Gets a copy that is newer than `known` from the fleet, or the task to fetch the document. While another
+    /// robotgate fetches the document, waits for its copy.
     pub(crate) async fn copy_or_lease(
         &self,
         document: &SiteDocument,
@@ -100,8 +96,7 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // A stored copy that is not newer than what this robotgate knows is of no use. Asks again: the
-                    // server does not return the same copy twice.
+                    // A copy that is not newer is of no use. Ask again: the server does not return the same copy twice.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }
@@ -114,7 +109,7 @@ impl Fleet {
                         _ => task.earlier = Some(state.without_old_failures(now, policy)),
                     }
                 }
-                // Another robotgate holds the lease and fetches. Waits for its message, or asks again after `POLL`.
+                // Another robotgate holds the lease. Wait for its message, or ask again after `POLL`.
                 Ok(_) => {
                     let _ = timeout(POLL, listener.notified()).await;
                     time_left = self.client.call_timeout;
@@ -129,7 +124,7 @@ impl Fleet {
         CopyOrLease::Fetch(task)
     }
 
-    /// Decodes a value that the fleet's server stores under `key`. If the value must not be used, counts its
+    /// Decodes the value that the fleet's server stores under `key`. If the value must not be used, counts its
     /// [`CopyRejection`] and returns `None`.
     async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
         let (key, secret, now) = (key.to_owned(), self.channel.secret.clone(), SystemTime::now());
@@ -141,8 +136,7 @@ impl Fleet {
                 .unwrap_or(Err(CopyRejection::Corrupt)),
             false => decode(),
         };
-        // Robotgates with another profile store their copies under other keys. So if the copy under this key has
-        // another profile, it is corrupt.
+        // Copies with another profile have other keys, so this one is corrupt.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
             false => Err(CopyRejection::Corrupt),
@@ -156,7 +150,6 @@ impl Fleet {
         }
     }
 
-    /// Runs `work`, and renews the lease again and again until `work` ends.
     pub(crate) async fn while_leased<T>(&self, lease: &Lease, work: impl Future<Output = T>) -> T {
         let renewing = async {
             loop {
@@ -176,9 +169,8 @@ impl Fleet {
         }
     }
 
-    /// Ends a lease, stores the result `fetched` for the other robotgates, and wakes those that wait for it. If
-    /// `fetched` is `None`, one of them fetches next. If the fleet's server has granted a later lease since, changes
-    /// nothing.
+    /// Ends a lease and stores the result `fetched` for the other robotgates. Without a result, one of them fetches
+    /// next. Changes nothing if the fleet's server has granted a later lease.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
         let (key, secret) = (lease.keys.copy.clone(), self.channel.secret.clone());
         let encode = move || {
@@ -186,7 +178,7 @@ impl Fleet {
             let life = value::life(&state, SystemTime::now());
             Some((value::encode(&key, &state, secret.as_ref())?, life))
         };
-        // Encoding compresses the text, which can take milliseconds, so it runs on a blocking thread.
+        // Encoding compresses the text, which can take milliseconds.
         let written = tokio::task::spawn_blocking(encode).await.ok().flatten();
         let (value, life) = written.unwrap_or_default();
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
@@ -196,8 +188,8 @@ impl Fleet {
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
-    /// Makes all robotgates of the fleet forget what they know of an origin. If a fetch is running, the fleet's server
-    /// will not store its result. Returns whether the server forgot the origin and notified the other robotgates.
+    /// Makes all robotgates of the fleet forget an origin. The result of a running fetch is dropped. Returns whether
+    /// the fleet's server forgot the origin and sent the message.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let tdmrep = self.keys(&SiteDocument::TDMREP, origin);
         if self
@@ -215,9 +207,9 @@ impl Fleet {
         }
     }
 
-    /// Sends the other robotgates a notice. `at` is when the event in the notice happened, by the fleet server's clock,
-    /// in microseconds since 1970. `key` can be any key of the origin: it only says which node of a Redis cluster gets
-    /// the call. Returns whether the server accepted the message.
+    /// Sends the other robotgates a notice. `at` is when its event happened, by the fleet server's clock, in
+    /// microseconds since 1970. `key` can be any key of the origin, and chooses the node of a Redis cluster. Returns
+    /// whether the server accepted the notice.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();
@@ -245,8 +237,7 @@ impl Fleet {
 // === impl Lease ===
 
 impl Lease {
-    /// Prepares a call of a script that begins with [`IF_HOLDER`]. Such a script does something only if the robotgate
-    /// `name` holds this lease.
+    /// Prepares a call of a script that begins with [`IF_HOLDER`].
     fn script<'s>(&self, script: &'s Script, name: &str) -> ScriptInvocation<'s> {
         let mut call = self.keys.script(script);
         call.arg(self.token.map(|token| token.to_string()).unwrap_or_default());
@@ -270,23 +261,19 @@ impl Keys {
     }
 }
 
-/// How long a lease lasts if its holder does not renew it. If the holder dies, the other robotgates wait this long.
+/// How long the other robotgates wait if the holder dies.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
-/// How long the fleet's server keeps the last token of an origin. This must be longer than any fetch takes.
+/// How long the fleet's server keeps the last token of an origin. Must be longer than any fetch takes.
 const TOKEN_MS: u64 = 60 * 60 * 1000;
-/// While another robotgate fetches, this robotgate waits for the message that the fetch has ended. If the message does
-/// not come within this time, it asks the fleet's server again.
+/// How long to wait for the message that another robotgate's fetch has ended, before asking again.
 const POLL: Duration = Duration::from_millis(250);
-/// Decoding a larger value than this, in bytes, takes long, so it runs on a blocking thread.
+/// Larger values, in bytes, are decoded on a blocking thread.
 const LARGE: usize = 16 * 1024;
 
-/// Asks for a robots.txt copy or for the lease. Returns the stored copy if the robotgate has not seen it yet. If there
-/// is no such copy and the lease is free, gives the robotgate the lease and returns a new token. If another robotgate
-/// holds the lease, returns nothing.
-///
-/// If the asking robotgate itself holds the lease, it gets the lease again. A robotgate makes only one call at a time
-/// for an origin, so this happens only if the answer to its earlier call was lost.
+/// Returns one of three: the stored copy, if the robotgate has not seen it yet; the token of a new lease; or nothing,
+/// if another robotgate holds the lease. A robotgate that already holds the lease gets it again, because the answer to
+/// its earlier call was lost.
 ///
 /// All scripts get the same keys: those of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
@@ -312,9 +299,8 @@ redis.call('SET', KEYS[3], string.format('%.0f', token), 'PX', ARGV[4])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token";
 
-/// The beginning of the scripts that only the holder of a lease may run. The first argument is the holder's token: the
-/// robotgate holds the lease until a later token is granted. If the robotgate does not know its token, that argument is
-/// empty. Then the second argument, its name, must be the name that is stored with the lease.
+/// The beginning of the scripts that only the holder of a lease may run. The arguments are its token and its name. If
+/// the token is empty, the name must be the one that is stored with the lease.
 const IF_HOLDER: &str = r"
 local is_holder
 if ARGV[1] ~= '' then
@@ -341,8 +327,7 @@ return 1";
     Script::new(&[IF_HOLDER, end].concat())
 });
 
-/// Deletes the copy, the lease and the token for a document of an origin. Returns the fleet server's time, which the
-/// message to the other robotgates must contain.
+/// Returns the fleet server's time, which the message to the other robotgates must contain.
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

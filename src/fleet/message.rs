@@ -1,11 +1,9 @@
-//! The messages that robotgates send each other through the fleet's server. There are three: a fetch of a robots.txt
-//! has ended, the fleet forgets an origin, and an origin has asked for a pause.
+//! The messages that robotgates send each other through the fleet's server: a fetch has ended, the fleet forgets an
+//! origin, or an origin has asked for a pause.
 //!
-//! Anybody who can publish on the server's channel can repeat a message. So a message that makes a robotgate forget or
-//! pause carries the server's time and, if the robotgates share a key, a tag. A robotgate asks the server for its time
-//! when it gets such a message. It ignores the message if it is too old or from before the robotgate's subscription. It
-//! also ignores the message if it has already accepted a message of the same kind about the same origin that is as new
-//! or newer. Only the server's clock is used.
+//! Anybody who can publish on the server's channel can repeat a message. So the last two kinds carry the server's time
+//! and, if the robotgates share a key, a tag. A robotgate ignores such a message if it is too old, from before the
+//! robotgate's subscription, or not newer than the last one of the same kind and origin.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 
@@ -30,7 +28,6 @@ pub struct Paused {
     pub left: Duration,
 }
 
-/// A notice with its sender and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
     /// The name of the sending robotgate.
@@ -40,15 +37,14 @@ pub(super) struct Message {
     pub(super) notice: Notice,
 }
 
-/// The channel on which the robotgates of a fleet send messages, and the key for the tags of these messages.
+/// The channel of the fleet's messages, and the key for their tags.
 #[derive(Debug, Clone)]
 pub(super) struct Channel {
     pub(super) name: String,
     pub(super) secret: Option<hmac::Key>,
 }
 
-/// The time of the last accepted message for each origin and kind. An entry is removed when its message is too old to
-/// be accepted again.
+/// The time of the last accepted message for each origin and kind.
 #[derive(Debug, Default)]
 pub(super) struct Accepted(HashMap<(Origin, Kind), u64>);
 
@@ -63,8 +59,8 @@ pub(super) async fn deliver(client: Weak<FleetClient>, mut inbox: mpsc::Receiver
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };
-        // If the fleet's server does not tell its time, the age of the message is unknown, so drop the message. If it
-        // was about a pause, the server will tell this robotgate of the pause when it next asks for a slot.
+        // Without the fleet server's time, the age of the message is unknown, so drop the message. The robotgate learns
+        // of a pause again when it next asks for a slot.
         let Some(now) = client.time().await else { continue };
         match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
@@ -83,7 +79,6 @@ impl Message {
         }
     }
 
-    /// Returns the text of the message, without its tag.
     fn text(&self) -> String {
         let Self { by, at, notice } = self;
         match notice {
@@ -113,7 +108,7 @@ impl Message {
 // === impl Channel ===
 
 impl Channel {
-    /// Returns what to publish for a message: its text and, if the robotgates share a key, its tag.
+    /// Returns what to publish: the text of the message and, if the robotgates share a key, its tag.
     pub(super) fn write(&self, message: &Message) -> String {
         let text = message.text();
         match &self.secret {
@@ -125,7 +120,7 @@ impl Channel {
         }
     }
 
-    /// Reads a published message. Returns `None` if its tag is wrong or its text is not valid.
+    /// Returns `None` if the tag is wrong or the text is not valid.
     pub(super) fn read(&self, published: &str) -> Option<Message> {
         let Some(secret) = &self.secret else {
             return Message::parse(published);
@@ -136,8 +131,8 @@ impl Channel {
         Message::parse(text)
     }
 
-    /// Returns the bytes for which a tag is made. They include the name of the channel. So two fleets that have the
-    /// same key but different channels do not accept each other's messages.
+    /// A tag covers the name of the channel, so that fleets with the same key but other channels do not accept each
+    /// other's messages.
     fn tagged(&self, text: &str) -> Vec<u8> {
         [self.name.as_bytes(), b"\0", text.as_bytes()].concat()
     }
@@ -147,11 +142,10 @@ impl Channel {
 
 impl Accepted {
     /// Returns the notice of a message, or `None` if the message is too old or repeated. `now` is the fleet server's
-    /// time. `since` is when this robotgate subscribed. Messages from before that are refused, because this robotgate
-    /// may have accepted them before a restart.
+    /// time, and `since` is when this robotgate subscribed.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
-        // Keep the map small: remove each entry after `MAX_AGE`.
+        // Keep the map small.
         self.0.retain(|_, at| is_timely(*at));
         // If `since` is in the future, the fleet server's clock was set back after the subscription, so ignore `since`.
         if !is_timely(message.at) || is_timely(since) && message.at <= since {
@@ -174,12 +168,12 @@ impl Accepted {
     }
 }
 
-/// The message that a fetch has ended: this word and a space, then the fleet server's key for the robots.txt. It needs
-/// no tag, because it only makes robotgates ask the server.
+/// The message that a fetch has ended: this word, then the key of the robots.txt. It needs no tag, because it only
+/// makes robotgates ask the server.
 pub(super) const FETCHED: &str = "fetched ";
 const FORGOTTEN: &str = "forgotten";
 const PAUSED: &str = "paused";
-/// Maximum number of received messages that wait until the fleet's server has told its time. Further ones are dropped.
+/// Maximum number of messages that wait for the fleet server's time.
 pub(super) const INBOX: usize = 256;
 /// Maximum age of an accepted message, in microseconds.
 const MAX_AGE: u64 = 10_000_000;

@@ -1,9 +1,8 @@
-//! Limits how fast the robotgates of a fleet together send requests to a site. The fleet's server hands out slots: the
-//! times at which requests may be sent to an origin. It also keeps the pauses that origins have asked for.
+//! Limits how fast the robotgates of a fleet together send requests to a site. The fleet's server hands out slots, the
+//! times at which requests may be sent, and keeps the pauses that origins have asked for.
 //!
-//! Only the server's clock is used. Robotgates and the server tell each other durations instead of times, so a wrong
-//! clock on a robotgate does no harm. The values on the server carry no tag. Anybody who can write to the server can
-//! make robotgates send requests later or earlier, but only within the limits that the scripts check.
+//! Only the server's clock is used, because robotgates and the server exchange durations. The values carry no tag:
+//! anybody who can write to the server can change them, but only within the limits that the scripts check.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -18,19 +17,18 @@ use crate::{
     pace::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, MAX_GAP, MAX_WAIT, QUIET},
 };
 
-/// The fleet server's answer when a request asks for a slot: a time at which it may be sent. The durations are counted
-/// from the answer.
+/// The fleet server's answer to a request for a slot. The durations are counted from the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotReservation {
-    /// The request may be sent after this time. No other request gets the same slot.
+    /// The request may be sent after this time.
     Reserved(Duration),
-    /// The origin has asked for a pause. This much of it is left. No slot was reserved.
+    /// This much of a pause is left. No slot was reserved.
     Paused(Duration),
-    /// The next slot is this far away, which is longer than the request may wait. No slot was reserved.
+    /// The next slot is this far away, longer than the request may wait. No slot was reserved.
     TooLate(Duration),
 }
 
-/// How long to wait for the next free slot at an origin, and whether that is because of a pause.
+/// How long to wait for the next slot at an origin, and whether that is because of a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextSlot {
     pub(crate) wait: Duration,
@@ -40,12 +38,9 @@ pub(crate) struct NextSlot {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reserves the next slot at an origin: a time at which one request may be sent, `gap` after the previous slot.
-    /// Reserves nothing if the slot is more than `longest_wait` away, or during a pause. Returns `None` if the fleet's
-    /// server does not answer within `time_left`. If another request has just waited for the server in vain, returns
-    /// `None` without asking the server.
-    ///
-    /// A slot cannot be given back. If it is not used, the other robotgates wait one gap longer.
+    /// Reserves the next slot at an origin, `gap` after the previous one and at most `longest_wait` away. Returns
+    /// `None` if the fleet's server does not answer within `time_left`, or has just failed to answer another request. A
+    /// slot cannot be given back.
     pub(crate) async fn reserve(
         &self,
         origin: &Origin,
@@ -58,8 +53,7 @@ impl Fleet {
         }
         let longest_wait = micros(longest_wait);
         let slot = parse_reservation(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
-        // The script never answers with a wait above these limits. Ignore an answer with a longer wait, because it is
-        // not from the script.
+        // The script never answers with a longer wait, so ignore such an answer.
         let is_sound = match slot {
             SlotReservation::Reserved(wait) => micros(wait) <= longest_wait,
             SlotReservation::Paused(wait) | SlotReservation::TooLate(wait) => {
@@ -69,8 +63,8 @@ impl Fleet {
         is_sound.then_some(slot)
     }
 
-    /// Returns how long to wait for the next slot at an origin, or `None` if the fleet's server does not answer.
-    /// Reserves nothing.
+    /// Returns how long to wait for the next slot at an origin, without reserving it. `None` if the fleet's server does
+    /// not answer.
     pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<NextSlot> {
         let answer = self.ask_for_slot(origin, gap, -1, self.client.call_timeout).await?;
         let [_, wait, pause] = numbers(&answer)?;
@@ -109,9 +103,9 @@ impl Fleet {
         });
     }
 
-    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago. If the
-    /// pause gets longer, notifies the other robotgates. `asked` and `spread` are as in
-    /// [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
+    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago, and the
+    /// other robotgates if the pause gets longer. Does not wait. `asked` and `spread` are as in
+    /// [`Limiter::note_busy`](crate::pace::Limiter::note_busy).
     pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
         if !self.is_used() {
             return;
@@ -121,9 +115,9 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // A response begins a new incident only if its request was sent after the last incident had begun. If
-            // another robotgate has just reported an incident, this robotgate may have sent its request before it
-            // learned of that. So it reports the request as `NEWS` older than the request is.
+            // A response begins a new incident only if its request was sent after the last incident began. Report the
+            // request as `NEWS` older, because another robotgate may have reported an incident that this one did not
+            // know yet.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
@@ -141,7 +135,6 @@ impl Fleet {
     }
 }
 
-/// Parses an answer of [`RESERVE`].
 fn parse_reservation(answer: &Value) -> Option<SlotReservation> {
     match numbers(answer)? {
         [1, wait, 0] => Some(SlotReservation::Reserved(Duration::from_micros(wait))),
@@ -151,7 +144,6 @@ fn parse_reservation(answer: &Value) -> Option<SlotReservation> {
     }
 }
 
-/// Parses a list of `N` non-negative numbers.
 fn numbers<const N: usize>(answer: &Value) -> Option<[u64; N]> {
     let Value::Array(items) = answer else { return None };
     let numbers = items.iter().map(|item| match item {
@@ -168,19 +160,17 @@ fn micros(time: Duration) -> i64 {
 /// How long it can take until all robotgates know of a pause.
 const NEWS: Duration = Duration::from_millis(100);
 
-/// Lua code that sets `now` to the fleet server's time in microseconds.
+/// Sets `now` to the fleet server's time in microseconds.
 const CLOCK: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]";
 
-/// Lua code that reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the
-/// pause (`until`), when the last incident `began`, and the number `n` of incidents in a row without a `Retry-After`.
-/// An incident begins when the origin responds with 429 or 503. Further such responses belong to the same incident if
-/// their requests were sent before it began.
+/// Reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the pause
+/// (`until`), when the last incident `began`, and the number `n` of incidents in a row without a `Retry-After`. An
+/// incident is a 429 or 503, together with later ones to requests that were sent before it.
 ///
-/// It ignores values that no script would write: a slot that is further away than a request may wait, or a pause that
-/// is longer than a day. So no robotgate is stopped forever if the server's clock was set back or some other client
-/// wrote wrong values.
+/// Ignores values that no script writes, such as a pause of more than a day. Otherwise, a wrong clock or value on the
+/// server could stop the robotgates forever.
 const STATE: &str = "
 local function number(text, largest)
   local value = type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') and tonumber(text)
@@ -225,8 +215,8 @@ return 1",
 
 static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
 
-/// Lua code that does the same as `pace::backoff`. The arguments are the `Retry-After`, the age of the request, and the
-/// spread. Returns whether the pause became longer, how much of it is left, and the fleet server's time.
+/// Does the same as `pace::backoff`. The arguments are the `Retry-After`, the age of the request, and the spread.
+/// Returns whether the pause became longer, how much of it is left, and the fleet server's time.
 const NOTE_BUSY: &str = "
 local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_new = request_began > began

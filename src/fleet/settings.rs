@@ -1,4 +1,4 @@
-//! The address of the fleet's server, and the passwords, certificates and keys that a robotgate needs to use it.
+//! How a robotgate reaches the fleet's server, and the secrets that it needs for that.
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -12,19 +12,17 @@ use super::{
 };
 use crate::{pace::MAX_GAP, pem};
 
-/// What a robotgate needs to join a fleet. The files that the configuration names are already read.
+/// What a robotgate needs to join a fleet, with the contents of the configured files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetSettings {
     pub address: Address,
     pub username: Option<Secret>,
     pub password: Option<Secret>,
-    /// The certificate authorities that may issue the fleet server's certificate, in PEM. `None` for those that the
-    /// system trusts.
+    /// The certificate authorities for the fleet server's certificate, in PEM. `None` for those that the system trusts.
     pub ca: Option<Secret>,
-    /// The key that the robotgates share. With it they check that a stored robots.txt copy or a message comes from one
-    /// of them.
+    /// The key with which the robotgates check that a copy or a message comes from one of them.
     pub key: Option<Secret>,
-    /// Every key that robotgate uses on the fleet's server begins with this.
+    /// The beginning of every key on the fleet's server.
     pub prefix: String,
     /// How long a request waits for an answer of the fleet's server.
     pub call_timeout: Duration,
@@ -34,10 +32,10 @@ pub struct FleetSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLoss {
-    /// Each robotgate sends its share of the requests, so that all robotgates together keep to the limit of the site.
+    /// Each robotgate sends its share, so that all together keep to the limit of the site.
     #[default]
     Share,
-    /// Each robotgate keeps to the limit of the site by itself, so that all robotgates together exceed it.
+    /// Each robotgate keeps to the limit by itself, so that all together exceed it.
     Local,
     /// A robotgate refuses all requests that have to keep to a limit.
     Refuse,
@@ -48,8 +46,8 @@ pub enum OnLoss {
 pub struct Address {
     url: String,
     is_tls: bool,
-    /// The same address as a type of the crate `redis`. It never says that the connection uses TLS, because the crate
-    /// accepts that only with its own TLS feature, which robotgate does not use.
+    /// The same address for the crate `redis`. It never says that the connection uses TLS, because the crate accepts
+    /// that only with its own TLS feature, which robotgate does not use.
     info: ConnectionInfo,
 }
 
@@ -68,23 +66,19 @@ pub enum AddressError {
     Other(String),
 }
 
-/// The contents of a file with a secret. Only the user that robotgate runs as may read such a file.
+/// The contents of a file with a secret, which `Debug` does not show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<[u8]>);
 
 // === impl Settings ===
 
 impl FleetSettings {
-    /// The default for `call_timeout`. On a busy machine, tests use a longer time.
+    /// The default for `call_timeout`.
     pub const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 
-    /// Returns the address of the fleet's server and how to log in.
-    ///
-    /// # Errors
-    /// Fails if the server's name or the certificates cannot be used.
     pub(super) fn server(&self) -> Result<FleetServer, FleetError> {
         let info = &self.address.info;
-        // With the protocol RESP3, the connection for the calls can also receive the messages of a subscription.
+        // With RESP3, one connection can be used for calls and for a subscription.
         let mut login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         if let Some(username) = &self.username {
             login = login.set_username(username.text());
@@ -101,14 +95,13 @@ impl FleetSettings {
                 tls: Arc::new(self.tls()?),
             },
             ConnectionAddr::Unix(path) => Endpoint::Unix(path.clone()),
-            // This never happens, because an `Address` has no other kind of URL.
+            // An `Address` has no other kind of URL.
             other => return Err(FleetError::Name(other.to_string())),
         };
         Ok(FleetServer { endpoint, login })
     }
 
-    /// Returns the TLS settings for the connection to the server. The server's certificate must be from one of the
-    /// configured authorities, or from one of the system's if none are configured.
+    /// The server's certificate must be from one of the configured authorities, or else from one of the system's.
     fn tls(&self) -> Result<ClientConfig, rustls::Error> {
         let mut roots = RootCertStore::empty();
         // `pem::roots` does not fail here, because the file was checked when the configuration was read.
@@ -125,8 +118,8 @@ impl FleetSettings {
 // === impl OnLoss ===
 
 impl OnLoss {
-    /// Returns the gap that one robotgate keeps between requests while the fleet's server cannot be used. `gap` is the
-    /// gap of the whole fleet, which has `size` robotgates. Returns `None` if the robotgate must send nothing.
+    /// Returns the gap that one of the `size` robotgates of a fleet keeps while the fleet's server cannot be used.
+    /// `None` if it must send nothing.
     pub(crate) fn gap(self, gap: Duration, size: u32) -> Option<Duration> {
         match self {
             // A longer gap would be of no use: the limiter may forget the last request after `MAX_GAP`.

@@ -29,7 +29,7 @@ pub(crate) struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server. Returns `None` if redis-server is not installed; fails in that case if `CI` is set.
+    /// Returns `None` if redis-server is not installed. Fails in that case if `CI` is set.
     pub(crate) fn start() -> Option<Self> {
         if !Path::new("/usr/bin/redis-server").exists() {
             assert!(env::var_os("CI").is_none(), "redis-server is not installed");
@@ -61,7 +61,6 @@ impl RedisServer {
         }
     }
 
-    /// Joins the fleet as a robotgate, and waits until it is connected.
     pub(crate) async fn gate(&self) -> Arc<Fleet> {
         self.gate_with(&self.settings(), |_| ()).await
     }
@@ -81,7 +80,7 @@ impl RedisServer {
         Arc::new(fleet)
     }
 
-    /// Suspends the fleet server's process, so that it does not answer but its connections stay open.
+    /// Suspends the server's process. It does not answer, but its connections stay open.
     pub(crate) fn stop(&self) {
         self.signal(Signal::STOP);
     }
@@ -103,7 +102,6 @@ impl RedisServer {
         redis::Client::open(self.settings().address.to_string()).expect("a URL")
     }
 
-    /// Returns a receiver for the messages on a channel.
     async fn messages(&self, channel: &str) -> tokio::sync::mpsc::UnboundedReceiver<String> {
         let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
         let info = redis::IntoConnectionInfo::into_connection_info(self.settings().address.to_string()).expect("a URL");
@@ -145,7 +143,6 @@ impl Drop for RedisServer {
     }
 }
 
-/// Waits until the condition is true. Fails the test if that takes too long.
 pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
@@ -193,7 +190,7 @@ async fn lease(gate: &Fleet) -> Lease {
     }
 }
 
-/// Returns the lease, and checks that it has a token: then the fleet's server has answered and granted the lease.
+/// Returns a lease with a token, which shows that the fleet's server has granted it.
 fn granted(lease: Option<Lease>) -> Lease {
     let lease = lease.filter(|lease| lease.token().is_some());
     lease.expect("the server answers")

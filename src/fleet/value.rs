@@ -1,9 +1,8 @@
 //! How a robots.txt copy is stored on the fleet's server: a version, a tag, the origin's state as JSON, and the
-//! compressed text of the robots.txt.
+//! compressed text.
 //!
 //! If the robotgates share a key, the tag is an HMAC-SHA256. Otherwise it is a SHA-256, which detects only accidental
-//! damage. The tag also covers the key under which the server stores the value. So nobody can store one origin's copy
-//! as that of another origin. Decoding an invalid value never panics: it returns a [`CopyRejection`].
+//! damage. The tag covers the key of the value, so that nobody can store the copy of one origin as that of another.
 
 use std::{
     io::{Read as _, Write as _},
@@ -35,15 +34,13 @@ words! {
     }
 }
 
-/// The JSON that a stored value has before the compressed text of the robots.txt.
 #[derive(Serialize, Deserialize)]
 struct Head {
     key: String,
     state: Saved,
 }
 
-/// Encodes `state` as the bytes that the fleet's server stores under `key`. Returns `None` if there would be more than
-/// [`MAX_BYTES`].
+/// Returns `None` if the value would exceed [`MAX_BYTES`].
 pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>) -> Option<Vec<u8>> {
     let head = Head {
         key: key.to_owned(),
@@ -65,10 +62,8 @@ pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>)
     (value.len() <= MAX_BYTES).then_some(value)
 }
 
-/// Decodes the bytes that the fleet's server stores under `key`. Parsing a large text can take half a millisecond.
-///
-/// # Errors
-/// Fails if the value must not be used. The [`CopyRejection`] says why.
+/// Decodes the bytes that the fleet's server stores under `key`, without panicking. Parsing a large text can take half
+/// a millisecond.
 pub(super) fn decode(
     key: &str,
     value: &[u8],
@@ -99,8 +94,7 @@ pub(super) fn decode(
         None => None,
     };
     let state = head.state.restore(text.as_deref()).ok_or(CopyRejection::Corrupt)?;
-    // The configuration of the robotgate that wrote this value does not let bots reach the origin. The configuration of
-    // this robotgate may let them, so this robotgate retries at once.
+    // The configuration of this robotgate may let bots reach the origin, so retry at once.
     let state = if state.is_prohibited() {
         state.retrying_now()
     } else {
@@ -115,19 +109,19 @@ pub(super) fn decode(
     }
 }
 
-/// Returns how long the fleet's server should store a state. That is longer than the copy is valid: an expired copy
-/// still has its ETag, and tells how long the site has failed.
+/// Returns how long the fleet's server should store a state. This is longer than the copy is valid, because the ETag of
+/// an expired copy is still useful.
 pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
     let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
     left.unwrap_or_default().min(LONGEST_LIFE) + DAY
 }
 
-/// Returns the first bytes of a value, its version and tag. They are enough to tell values apart.
+/// Returns the version and the tag of a value, which are enough to tell values apart.
 pub(super) fn stamp(value: &[u8]) -> &[u8] {
     value.get(..STAMP).unwrap_or(value)
 }
 
-/// Decompresses a text. Returns `None` if the text is longer than `max_bytes`.
+/// Returns `None` if the text is longer than `max_bytes`.
 fn inflate(text: &[u8], max_bytes: usize) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
@@ -139,14 +133,13 @@ const VERSION: u8 = 1;
 const TAG: usize = 32;
 /// Length of the version and the tag, in bytes.
 pub(super) const STAMP: usize = 1 + TAG;
-/// Maximum length of a value, in bytes. It is enough for the largest robots.txt, even if that does not compress, and
-/// for the state that is stored with it. A `tdmrep.json` of 1 MiB fits if it compresses, as JSON does.
+/// Maximum length of a value, in bytes: enough for an incompressible robots.txt of the largest size, and for a
+/// `tdmrep.json` of 1 MiB that compresses as JSON does.
 pub(super) const MAX_BYTES: usize = 640 * 1024;
 /// How much the clocks of two robotgates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum time until a copy expires. `robots.max-ttl` can be 30 days at most. The extra day is a margin, because the
-/// clocks of robotgates differ.
+/// Maximum time until a copy expires: the largest `robots.max-ttl` and a day, because the clocks of robotgates differ.
 const LONGEST_LIFE: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
 #[cfg(test)]

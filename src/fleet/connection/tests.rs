@@ -7,8 +7,8 @@ use tokio::{
 
 use super::*;
 
-/// Starts a server that accepts the login, and then sends `garbage` again and again until the connection ends. The
-/// returned receiver gets the number of bytes that the server sent.
+/// Starts a server that accepts the login, and then sends `garbage` until the connection ends. The receiver gets the
+/// number of bytes that were sent.
 async fn endless(garbage: &'static [u8]) -> (FleetServer, mpsc::Receiver<usize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let port = listener.local_addr().expect("it is bound").port();
@@ -16,7 +16,7 @@ async fn endless(garbage: &'static [u8]) -> (FleetServer, mpsc::Receiver<usize>)
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.expect("a gate connects");
         let _ = client.read(&mut [0; 1024]).await;
-        // The bytes below answer the commands with which the client logs in: one HELLO and two CLIENT SETINFO.
+        // The answers to the commands of the login: one HELLO and two CLIENT SETINFO.
         let mut sent = 0;
         if client.write_all(b"%1\r\n+proto\r\n:3\r\n+OK\r\n+OK\r\n").await.is_ok() {
             let block = garbage.repeat(64 * 1024 / garbage.len());
@@ -50,8 +50,7 @@ async fn an_answer_without_an_end_ends_the_connection() {
         let connection = server.connect(move |push| drop(end.send(push.kind))).await.expect(what);
         let sent = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_secs(100)));
         let sent = sent.await.expect("no panic").expect("it ends");
-        // `sent` includes bytes that are still in the buffers of the operating system and take no memory of the
-        // robotgate. So it can be larger than `MAX_UNREAD`.
+        // `sent` includes bytes in the buffers of the operating system, so it can be larger than `MAX_UNREAD`.
         assert!(sent < 8 * MAX_UNREAD, "{what}: {sent}");
         let kind = ended.recv().expect("the gate is told");
         assert_eq!(kind, redis::PushKind::Disconnection, "{what}");

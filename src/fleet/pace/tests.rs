@@ -1,5 +1,4 @@
-//! Tests the Lua scripts that limit how fast the robotgates of a fleet send requests to a site. They run on a real
-//! server.
+//! Tests the Lua scripts on a real server.
 
 use std::sync::{atomic::Ordering, mpsc};
 
@@ -14,7 +13,6 @@ use super::{
 };
 use crate::{fleet::Secret, pace::INCIDENTS};
 
-/// How long the tests wait for an answer of the fleet's server.
 const PATIENT: Duration = Duration::from_secs(10);
 const GAP: Duration = Duration::from_secs(10);
 const LONG: Duration = MAX_WAIT;
@@ -46,7 +44,6 @@ async fn server_now(server: &RedisServer) -> i64 {
     now.0 * 1_000_000 + now.1
 }
 
-/// Returns how far away the next slot is.
 async fn next(gate: &Fleet, gap: Duration) -> Option<Duration> {
     gate.next_slot(&site(0), gap).await.map(|next| next.wait)
 }
@@ -85,7 +82,7 @@ async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
     }
     let gaps: Vec<i64> = slots.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, [10_000_000; 8]);
-    // If a bot has no delay, its requests have no gap. They do not wait, and they do not move the next slot.
+    // Requests without a gap do not wait, and do not move the next slot.
     let slot = gates[0]
         .reserve(&site(0), Duration::ZERO, Duration::ZERO, PATIENT)
         .await;
@@ -105,7 +102,7 @@ async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
     let slot = gate.reserve(&site(0), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(SlotReservation::Reserved(Duration::ZERO)));
     let last = field(&server, 0, "last").await;
-    // `MAX_GAP` is an hour. So the gap is not over yet, even on a slow machine.
+    // `MAX_GAP` is an hour, so the gap is not over yet, even on a slow machine.
     let slot = gate.reserve(&site(0), MAX_GAP, GAP, PATIENT).await;
     assert!(
         matches!(slot, Some(SlotReservation::TooLate(wait)) if wait <= MAX_GAP && wait > MAX_GAP / 2),
@@ -126,7 +123,7 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
     }
     let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(SlotReservation::TooLate(_))), "{slot:?}");
-    // If a later slot is already reserved, a request without a slot does not change that.
+    // A request without a slot does not change a later slot that is already reserved.
     let later = server_now(&server).await + 100_000_000;
     set(&server, 0, "last", &later.to_string()).await;
     let calls = || gate.counts.calls.load(Ordering::Relaxed);
@@ -165,8 +162,7 @@ async fn a_pause_holds_for_all_gates_and_they_are_told() {
     );
     assert_eq!(field(&server, 0, "last").await, None, "no slot was reserved");
     assert!(next(&second, GAP).await > Some(asked / 2));
-    // The second pause is shorter than the current one, so the robotgates are not notified of it. They are notified of
-    // the third, which is longer.
+    // The second pause is shorter than the current one, so only the third causes a notice.
     first.note_busy(&site(0), Duration::ZERO, Some(asked / 10), 0.0);
     first.note_busy(&site(0), Duration::ZERO, Some(asked * 2), 0.0);
     let mut notice = None;
@@ -248,7 +244,7 @@ async fn nonsense_in_the_hash_is_ignored() {
     server.command(&[b"SET", key(90).as_bytes(), b"another type"]).await;
     let slot = gate.reserve(&site(90), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(SlotReservation::Reserved(Duration::ZERO)));
-    // The limits allow this time, so the robotgate uses it: the next slot comes after it.
+    // The limits allow this time, so the next slot comes after it.
     set(&server, 91, "last", &in_time(MAX_WAIT / 2)).await;
     let slot = gate.reserve(&site(91), GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(SlotReservation::TooLate(_))), "{slot:?}");
@@ -269,8 +265,7 @@ async fn without_the_server_there_is_no_slot_and_nobody_waits() {
     server.kill();
     while gate.is_used() {
         assert_eq!(gate.reserve(&site(0), GAP, LONG, PATIENT).await, None);
-        // For a moment after a failed call, the robotgate does not call the server. Only a call after that moment
-        // counts as the next failure, so wait.
+        // For a moment after a failed call, the robotgate makes no calls. Wait until the next call can fail.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let calls = gate.counts.calls.load(Ordering::Relaxed);

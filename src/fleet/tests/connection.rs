@@ -1,4 +1,4 @@
-//! Tests the messages between robotgates, and what a robotgate does when the fleet's server fails.
+//! Tests the messages between robotgates, and failures of the fleet's server.
 
 use super::*;
 
@@ -36,8 +36,7 @@ async fn a_message_that_is_repeated_later_changes_nothing() {
     until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
     let (tell, told_later) = mpsc::channel();
     let _joins_later = server.gate_with(&settings, move |notice| drop(tell.send(notice))).await;
-    // For each message that it reads, the second robotgate makes a call. So wait for one more call, which shows that it
-    // has read the repeated message.
+    // The second robotgate makes a call for each message, so one more call shows that it has read the repeated message.
     let calls = get(&second.counts.calls);
     server
         .command(&[b"PUBLISH", b"test:messages", message.as_bytes()])

@@ -77,7 +77,7 @@ async fn tokens_grow_whatever_the_server_has_kept() {
         assert!(token > last, "{garbage:?}: {token:?} after {last:?}");
         last = token;
     }
-    // Acts as if the fleet server's clock had been set back by an hour: the last token is an hour in the future.
+    // Act as if the fleet server's clock had been set back by an hour.
     let ahead = last.expect("it is granted") + 3_600_000_000;
     server
         .command(&[b"SET", key.as_bytes(), ahead.to_string().as_bytes()])
@@ -91,7 +91,7 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
     let mut settings = server.settings();
     settings.call_timeout = Duration::from_millis(100);
     let (first, second) = (server.gate_with(&settings, |_| ()).await, server.gate().await);
-    // Take a lease and end it, so that the fleet's server has loaded the scripts before it is paused below.
+    // Make the fleet's server load the scripts before it is paused below.
     second.end(lease(&second).await, None).await;
     for is_granted in [true, false] {
         server.command(&[b"FLUSHALL"]).await;
@@ -141,7 +141,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
-    // The waiting robotgate asks again and again. 20 calls take longer than a lease lasts if it is not renewed.
+    // 20 calls take longer than a lease lasts if it is not renewed.
     let work = until(|| get(&second.counts.calls) > 20);
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());
