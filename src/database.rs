@@ -1,6 +1,5 @@
-//! Opens a redb database: the file of cached robots.txt files ([`crate::store`]) or the store of evidence
-//! ([`crate::evidence`]). If the file is damaged, renames it and starts a new one. Also records why a file cannot be
-//! written.
+//! Opens the redb databases of [`crate::store`] and [`crate::evidence`]. Renames a damaged file and starts a new one.
+//! Also records why a file cannot be written.
 //!
 //! This module never deletes a file that another program created, and never changes a file that another process has
 //! open.
@@ -24,11 +23,10 @@ use crate::{
     text::Timestamp,
 };
 
-/// A kind of database: how to open it, and the words for it in log messages.
 pub(crate) struct Kind<T> {
-    /// The name of the file in log messages, such as "the file of cached robots.txt files".
+    /// For log messages, such as "the file of cached robots.txt files".
     pub(crate) name: &'static str,
-    /// A sentence for the log, without a full stop: what happens without the data of a damaged file.
+    /// What happens without the data of a damaged file, as a sentence for the log without a full stop.
     pub(crate) loss: &'static str,
     /// Creates the tables of a new database and checks those of an old one.
     pub(crate) wrap: fn(Database) -> Result<T, FileError>,
@@ -48,13 +46,12 @@ pub(crate) struct Trouble(Mutex<Option<String>>);
 /// How long to wait before the next attempt to write, after errors.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
-    /// Number of errors since the last success.
     errors: u32,
     until: Option<Instant>,
 }
 
-/// Checks whether this process may read and write the file at `path`, or create it. Creates nothing. Does not open the
-/// database, because another process may have it open. So damage is not found.
+/// Checks whether this process may read and write the file at `path`, or create it. Creates nothing, and finds no
+/// damage.
 pub(crate) fn check(path: &Path) -> Result<(), FileError> {
     let looked = match files::open_to_write(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => may_make_in(path.parent().unwrap_or(Path::new("/"))),
@@ -63,8 +60,8 @@ pub(crate) fn check(path: &Path) -> Result<(), FileError> {
     Ok(looked?)
 }
 
-/// Opens the file like [`open`]. If another process has it open, waits a little, because that process may be about to
-/// end.
+/// Opens or creates the file, and renames a damaged one. If another process has it open, waits a little, because that
+/// process may be about to end.
 pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
     let started = Instant::now();
     loop {
@@ -75,7 +72,6 @@ pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize,
     }
 }
 
-/// Opens the file at `path`, or creates it. If the file is damaged, renames it and creates a new one.
 fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
     if let Some(folder) = path.parent() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -99,8 +95,7 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
             open(kind, path, cache_bytes, check)
         }
         Err(error) if is_new && !matches!(error, FileError::Locked) => {
-            // Creating the database failed and left an incomplete file. The next start would take it for a damaged
-            // file, so remove it.
+            // Remove the incomplete file, which the next start would take for a damaged one.
             let _ = fs::remove_file(path);
             Err(error)
         }
@@ -108,8 +103,8 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
     }
 }
 
-/// Opens the file at `path`. Does not create it, and does not rename it if it is damaged. redb repairs the file if a
-/// process was killed while it had the file open.
+/// Opens the file at `path`. Does not create it, or rename it if it is damaged. redb repairs it after a process was
+/// killed.
 pub(crate) fn open_existing<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize) -> Result<T, FileError> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     open_database(kind, file, path, cache_bytes, Check::Skip)
@@ -134,7 +129,7 @@ fn open_database<T>(kind: &Kind<T>, file: File, path: &Path, cache_bytes: usize,
     })
 }
 
-/// Renames a damaged file, so that a new one can be created in its place. Fails if another process has it open.
+/// Renames a damaged file, so that a new one can take its place. Fails if another process has it open.
 fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Result<(), FileError> {
     let stays = |why: String| FileError::Stays {
         what: what.to_owned(),
@@ -145,8 +140,7 @@ fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Res
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let there = fs::metadata(path).ok().map(identity);
     if there != Some(identity(damaged.metadata()?)) {
-        // The path now names a different file, because another process has renamed the damaged one. Nothing is left to
-        // do.
+        // Another process has renamed the damaged file already.
         return Ok(());
     }
     let mut beside = path.as_os_str().to_owned();
@@ -159,7 +153,7 @@ fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Res
         )));
     }
     let mut aside = beside.into_os_string();
-    // The time is written without colons, because some programs take the text before a colon for a host name.
+    // The time has no colons, because some programs take the text before a colon for a host name.
     aside.push(Timestamp(SystemTime::now()).to_string().replace(':', ""));
     fs::rename(path, &aside).map_err(|error| {
         stays(format!(
@@ -187,10 +181,9 @@ fn count_named_like(start: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Runs `work` on the database. redb can panic if the file contains bytes that redb did not write. This turns such a
-/// panic into [`FileError::Damaged`]. The panic's message still goes to standard error.
+/// Runs `work` and turns a panic into [`FileError::Damaged`]. redb can panic on bytes that it did not write.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
-    // `AssertUnwindSafe` is right, because the file is closed after a panic. So half-done changes are never used.
+    // `AssertUnwindSafe` is right: the file is closed after a panic, so half-done changes are never used.
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(FileError::Damaged(text_of(&*panic))))
 }
@@ -201,8 +194,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// Drops references to a database. Dropping the last one closes the database, which writes to the file. If redb panics
-/// then, ignores the panic.
+/// Drops references to a database. Dropping the last one writes to the file. If redb panics then, ignores the panic.
 pub(crate) fn close<T>(database: impl IntoIterator<Item = T>) {
     let _ = guarded(|| {
         database.into_iter().for_each(drop);
@@ -258,13 +250,11 @@ pub enum FileError {
     Later(String),
     #[error("it is damaged ({0})")]
     Damaged(String),
-    /// The file is damaged, but could not be renamed.
     #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
     Stays { what: String, why: String },
     #[error("{0}; check the path, its permissions and the room on the disk")]
     Io(#[from] io::Error),
-    /// The file is closed at present: after an error, until the writer opens it again, or because the program is
-    /// ending.
+    /// The file is closed: after an error until the writer opens it again, or because the program is ending.
     #[error("it is closed")]
     Closed,
 }
@@ -285,15 +275,15 @@ impl From<redb::Error> for FileError {
             E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
                 Self::Io(io::Error::other(error.to_string()))
             }
-            // The other errors report an older file format, or tables of other types. No version of robotgate has
-            // written these, so the file is damaged.
+            // The other errors report an older file format, or tables of other types. No robotgate has written these,
+            // so the file is damaged.
             error => Self::Damaged(error.to_string()),
         }
     }
 }
 
-/// Returns whether a later version of redb wrote the file. redb reports that as corruption and names the version number
-/// in the message. If that number is implausible, the file really is damaged.
+/// redb reports the format of a later version as corruption, with its number in the message. If that number is
+/// implausible, the file really is damaged.
 fn is_later_format(what: &str) -> bool {
     let found = what
         .strip_prefix("Expected file format version")
@@ -303,7 +293,6 @@ fn is_later_format(what: &str) -> bool {
         .is_some_and(|found: u8| found < 20)
 }
 
-/// Implements `From` for the error types of redb, so that `?` converts them.
 macro_rules! from_parts {
     ($($part:ident),*) => {
         $(impl From<redb::$part> for FileError {
@@ -318,9 +307,9 @@ from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitErr
 
 /// How long to wait after the first failed write.
 const RETRY: Duration = Duration::from_secs(1);
-/// How many times the wait after a failed write is doubled at most.
+/// The wait after failed writes is doubled at most this many times.
 const MAX_DOUBLINGS: u32 = 4;
-/// Maximum number of renamed damaged files in the folder. Without a limit, a failing disk could fill up with them.
+/// Maximum number of renamed damaged files in the folder. A failing disk could otherwise fill up with them.
 const MAX_ASIDE: usize = 8;
 /// How long to wait for a file that another process has open.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -1,7 +1,5 @@
-//! Reads files, and helps to replace whole files.
-//!
-//! Reading never blocks: a pipe without a writer could otherwise block a reload forever. A file with a secret is
-//! refused if other users can read it.
+//! Reads files, and helps to replace whole files. Reading never blocks, because a pipe without a writer could otherwise
+//! block a reload forever. A file with a secret is refused if other users can read it.
 
 use std::{
     ffi::OsString,
@@ -16,7 +14,6 @@ use std::{
 
 use rustix::fs::{Access, OFlags};
 
-/// Why a file with a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error("cannot read {}: {source}{}", path.display(), hint(source))]
@@ -25,7 +22,7 @@ pub enum SecretError {
     Exposed(#[from] Exposure),
 }
 
-/// The file's mode gives permissions to users who must not have them. The message names the command that corrects it.
+/// The mode of a file with a secret gives permissions to users who must not have them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{path}: its mode is {mode:04o}, so {who}; run: chmod {kept:o} {path}",
@@ -38,14 +35,10 @@ pub struct Exposure {
     mode: u32,
 }
 
-/// Writes why a file cannot be read and what to do about it, without the system's error number. The caller writes the
-/// name of the file before this text.
+/// Writes why a file cannot be read and what to do about it. The caller writes the name of the file before this text.
 pub(crate) struct Unreadable<'a>(pub(crate) &'a io::Error);
 
-/// Opens a file for reading and returns it with its metadata.
-///
-/// # Errors
-/// Fails if the file cannot be opened, or is a folder, pipe, socket or device.
+/// Opens a file for reading and returns it with its metadata. Fails for folders, pipes, sockets and devices.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let file = OpenOptions::new()
         .read(true)
@@ -60,19 +53,13 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// Checks that an existing file can be opened for reading and writing.
-///
-/// # Errors
-/// Fails in the same cases as [`open`], or if the file cannot be opened for writing.
+/// Checks that an existing regular file can be opened for reading and writing.
 pub(crate) fn open_to_write(path: &Path) -> io::Result<()> {
     open(path)?;
     OpenOptions::new().read(true).write(true).open(path).map(drop)
 }
 
-/// Reads a whole file.
-///
-/// # Errors
-/// Fails in the same cases as [`open`], or if the file cannot be read.
+/// Reads a whole regular file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let (mut file, _) = open(path)?;
     let mut contents = Vec::new();
@@ -88,11 +75,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Takes the lock that a process must hold while it replaces files in `folder`. Waits if another process holds it.
-/// Returns `None` if that takes longer than ten seconds. Dropping the returned file releases the lock.
-///
-/// # Errors
-/// Fails if the folder does not exist or the system does not support locks there.
+/// Takes the lock that a process must hold while it replaces files in `folder`. Waits up to ten seconds for it, and
+/// then returns `None`. Dropping the returned file releases the lock.
 pub(crate) fn lock(folder: &Path) -> io::Result<Option<File>> {
     let lock = File::open(folder)?;
     for _ in 0..LOCK_TRIES {
@@ -105,7 +89,7 @@ pub(crate) fn lock(folder: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Returns the temporary name that a new file has until it is complete and gets the name `path`.
+/// Returns the name that a new file has until it is complete and is renamed to `path`.
 pub(crate) fn unfinished(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -113,11 +97,8 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Creates the file `unfinished`, which only its owner can read. Replaces an existing file with this name: because the
-/// caller must hold the lock of the folder, no other process is still writing that file.
-///
-/// # Errors
-/// Fails if the file cannot be created.
+/// Creates the file `unfinished`, which only its owner can read, and replaces an existing one. The caller must hold the
+/// lock of the folder, so that no other process is still writing that file.
 pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
     match fs::remove_file(unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -130,11 +111,7 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
         .open(unfinished)
 }
 
-/// Checks whether this process has the permission to create a file in `folder`. The folder need not exist yet. Creates
-/// nothing.
-///
-/// # Errors
-/// Fails if the process does not have the permission.
+/// Checks whether this process may create a file in `folder`, which need not exist yet. Creates nothing.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
     // The last ancestor of a relative path such as `a/b` is empty, which means the working directory.
@@ -143,20 +120,13 @@ pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a file with a secret. Other users must have no access to it. The file's group may read it, so that a service
-/// can read a file that only root can change.
-///
-/// # Errors
-/// Fails if the mode of the file gives anyone more access than that, or the file cannot be read or is not a regular
-/// file.
+/// Reads a file with a secret. Other users must have no access. The file's group may read it, so that a service can
+/// read a file that only root can change.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     read_secret_with(path).map(|(contents, _)| contents)
 }
 
 /// Reads a secret like [`read_secret`] and returns it with the metadata of the file.
-///
-/// # Errors
-/// Fails in the same cases as [`read_secret`].
 pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError> {
     let failed = |source| SecretError::Read {
         path: path.to_owned(),
@@ -173,7 +143,6 @@ pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError>
     Ok((contents, metadata))
 }
 
-/// Says in words which access `mode` gives to users who must not have it.
 fn who(mode: u32) -> &'static str {
     match mode & OTHERS {
         0 => "its group can change it",
@@ -213,8 +182,8 @@ impl Display for Unreadable<'_> {
     }
 }
 
-/// How many times to try to take the lock of a folder, which takes ten seconds in all. A process holds the lock for
-/// milliseconds, so this is enough for many processes on a slow disk.
+/// How many times to try to take the lock of a folder, which takes ten seconds in all. Other processes hold it for
+/// milliseconds.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const OTHERS: u32 = 0o007;

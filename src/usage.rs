@@ -1,9 +1,9 @@
-//! What bots use content for, and what sites say about that: the purposes, the vocabularies in which sites speak, and
-//! the policy for each vocabulary. This module does no I/O and reads no clock.
+//! What bots use content for, what sites say about that, and the policy for each vocabulary in which they say it. This
+//! module does no I/O and reads no clock.
 //!
-//! Each vocabulary has labels of its own. One table, [`Vocabulary::labels`], says which purposes each label covers.
-//! [`crate::robots`] reads the vocabularies of a robots.txt, [`TdmRep`](crate::copy::TdmRep) a site's `tdmrep.json`,
-//! and [`crate::decision`] the fields of a response.
+//! [`Vocabulary::labels`] says which purposes each label of a vocabulary covers. [`crate::robots`] reads the
+//! vocabularies of a robots.txt, [`TdmRep`](crate::copy::TdmRep) a `tdmrep.json`, and [`crate::decision`] the fields of
+//! a response.
 
 mod statement;
 
@@ -87,7 +87,6 @@ pub struct Purposes(u8);
 pub struct Label {
     /// The label as sites write it.
     pub name: &'static str,
-    /// The purposes that the label is about.
     pub purposes: &'static [Purpose],
 }
 
@@ -97,7 +96,7 @@ impl Vocabulary {
     /// The vocabularies that can occur in a robots.txt.
     pub const IN_ROBOTS_TXT: [Self; 2] = [Self::ContentSignal, Self::ContentUsage];
 
-    /// Returns the labels that robotgate knows, and the purposes that each covers. It ignores other labels.
+    /// Returns the labels that robotgate knows. It ignores other labels.
     #[must_use]
     pub const fn labels(self) -> &'static [Label] {
         match self {
@@ -152,8 +151,8 @@ impl UsagePolicy {
         self.unknown == Unknown::Deny || vocabularies.iter().any(is_enforced)
     }
 
-    /// Returns a statement for each of `purposes` that `label` covers. `allowed` says whether the value of the label
-    /// allows the use. Returns no statements if the configuration turns the vocabulary off.
+    /// Returns a statement for each of `purposes` that `label` covers, or none if the vocabulary is off. `allowed` says
+    /// whether the site allows the use.
     pub fn statements(
         &self,
         purposes: Purposes,
@@ -178,8 +177,8 @@ impl UsagePolicy {
         })
     }
 
-    /// Returns why a request of a bot with `purposes` is refused; `None` if it is not. `said` is what the site says.
-    /// One statement that forbids a purpose is enough, if its vocabulary is enforced.
+    /// Returns why a request of a bot with `purposes` is refused, if it is. `said` is what the site says. One enforced
+    /// statement that forbids a purpose is enough.
     #[must_use]
     pub fn refusal(&self, purposes: Purposes, said: &[UseStatement]) -> Option<UseRefusal> {
         let forbidden = said.iter().find(|statement| statement.refuses());

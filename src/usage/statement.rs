@@ -1,4 +1,4 @@
-//! What a site says about using its content for one purpose, and why a request is refused because of that.
+//! What a site says about using its content for one purpose, and the refusals because of that.
 
 use std::fmt;
 
@@ -21,9 +21,9 @@ pub struct UseStatement {
 /// Where a site says how its content may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseSource {
-    /// The number of a line of the robots.txt, from 1.
+    /// A line of the robots.txt, from 1.
     Line(u32),
-    /// The number of an entry of the `tdmrep.json`, from 1.
+    /// An entry of the `tdmrep.json`, from 1.
     Entry(u32),
     /// The name of a field of the response.
     Field(&'static str),
@@ -32,7 +32,6 @@ pub enum UseSource {
 /// Why a request is refused because of a bot's purposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseRefusal {
-    /// The site forbids the use.
     Forbidden(UseStatement),
     /// No statement of the site allows the use, and the configuration refuses such requests (`usage.unknown`).
     Unknown(Purpose),
@@ -52,7 +51,7 @@ words! {
 // === impl UseStatement ===
 
 impl UseStatement {
-    /// Returns the value as the site writes it: `y` or `n`, `yes` or `no`, `0` or `1`, or the label itself.
+    /// Returns the value as the site writes it, such as `n`, `no` or `1`.
     #[must_use]
     pub fn value(&self) -> &'static str {
         match (self.vocabulary, self.allowed) {
@@ -66,8 +65,7 @@ impl UseStatement {
         }
     }
 
-    /// Returns the number of the line of the robots.txt that makes the statement. `None` if a `tdmrep.json` or a
-    /// response makes it.
+    /// Returns the line of the robots.txt that makes the statement, if a line makes it.
     #[must_use]
     pub fn line(&self) -> Option<u32> {
         match self.source {
@@ -76,7 +74,7 @@ impl UseStatement {
         }
     }
 
-    /// Returns what the site says, as it writes it.
+    /// Returns what the site says, as the site writes it.
     #[must_use]
     pub fn text(&self) -> String {
         let (label, value) = (self.label, self.value());
@@ -94,7 +92,7 @@ impl UseStatement {
         (self.vocabulary, self.label, self.purpose) == (other.vocabulary, other.label, other.purpose)
     }
 
-    /// Returns whether the statement forbids the use, and the configuration enforces what this vocabulary says.
+    /// Returns whether the statement forbids the use and its vocabulary is enforced.
     #[must_use]
     pub fn refuses(&self) -> bool {
         !self.allowed && self.policy == VocabularyPolicy::Enforce
@@ -102,8 +100,8 @@ impl UseStatement {
 }
 
 impl fmt::Display for UseStatement {
-    /// Writes a sentence part such as `line 3 of the robots.txt says Content-Usage: train-ai=n, which forbids the
-    /// purpose ai-train`.
+    /// Writes, for example, `line 3 of the robots.txt says Content-Usage: train-ai=n, which forbids the purpose
+    /// ai-train`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source {
             UseSource::Line(line) => write!(f, "line {line} of the robots.txt")?,
@@ -141,8 +139,7 @@ impl UseStatement {
 // === impl WhyRefused ===
 
 impl WhyRefused {
-    /// Returns a sentence for people that explains the refusal. `None` for `Forbidden`, because the site's own
-    /// statement explains that.
+    /// Returns a sentence for people. `None` for `Forbidden`, because the site's own statement explains that.
     pub fn sentence(self, purpose: &str) -> Option<String> {
         match self {
             Self::Forbidden => None,
@@ -177,7 +174,7 @@ impl UseRefusal {
         }
     }
 
-    /// Returns the statement of the site that forbids the use. `None` if the request is refused without a statement.
+    /// Returns the statement of the site that forbids the use, if there is one.
     #[must_use]
     pub fn statement(&self) -> Option<&UseStatement> {
         match self {
