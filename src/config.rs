@@ -1,11 +1,8 @@
-//! The configuration: parses a TOML file, and what environment variables and `--set` set, into a checked [`Config`], or
-//! into a list of everything that is wrong with it.
+//! Parses a TOML file, environment variables and `--set` into a checked [`Config`], or into a list of all mistakes.
 //!
-//! Each section takes its keys from a `Table` and builds checked values, so code that uses a [`Config`] need not check
-//! them again. Each default is defined in one place: where its key is read, or in the `Default` of its type.
-//!
-//! Nothing here panics, opens a socket or creates a file. To load a configuration, this module reads only the file
-//! itself, and the certificates and credentials that the file names.
+//! Each default is defined once: where its key is read, or in the `Default` of its type. Nothing here panics, opens a
+//! socket or creates a file. The only files that this module reads are the configuration, and the certificates and
+//! credentials that it names.
 
 use std::fs;
 use std::path::Path;
@@ -79,29 +76,25 @@ pub struct Config {
     pub proxy: Proxy,
     /// `[https]`: how a CONNECT is handled, and which certificates robotgate trusts.
     pub https: Https,
-    /// `[robots]`: how robotgate reads and fetches robots.txt files, how long it keeps them, and what a failed fetch
-    /// means.
+    /// `[robots]`: how robotgate reads, fetches and keeps robots.txt files.
     pub robots: Robots,
     /// `[refusals]`: the HTTP statuses of refusals.
     pub refusals: Refusals,
     /// `[cache]`: how much robotgate keeps in memory, and what it keeps on disk.
     pub cache: Cache,
-    /// `[evidence]`: the store of the robots.txt texts that decisions are based on. `None` if they are not stored.
+    /// `[evidence]`: the store of the robots.txt texts that decisions are based on, if there is one.
     pub evidence: Option<EvidenceOptions>,
-    /// `evidence.seal-path` and `evidence.seal-origin`: the folder of the sealed audit log, and the name of the log in
-    /// its signed checkpoints.
+    /// `evidence.seal-path` and `evidence.seal-origin`: where the sealed audit log is, and its name.
     pub seal: SealOptions,
     /// `evidence.seal`: whether the proxy itself seals the audit log.
     pub seals: bool,
-    /// `[fleet]`: the server through which several robotgates share robots.txt copies. `None` if `fleet.url` is not
-    /// set.
+    /// `[fleet]`: the server that several robotgates share. `None` if `fleet.url` is not set.
     pub fleet: Option<Fleet>,
     /// `[egress]`: which addresses bots may reach, and which name servers robotgate asks.
     pub egress: Egress,
-    /// `[pace]`: how fast bots may send requests to one site. Without this section it is `None`, and nothing is
-    /// limited.
+    /// `[pace]`: how fast bots may send requests to one site; `None` for no limits.
     pub pace: Option<Pace>,
-    /// `[usage]`: what robotgate does if a site forbids the use of its content for a bot's purposes.
+    /// `[usage]`: what happens if a site forbids the use of its content for a bot's purposes.
     pub usage: UsagePolicy,
     /// `[audit]`: where the audit log is written.
     pub audit: Audit,
@@ -111,11 +104,11 @@ pub struct Config {
     pub identity: IdentityRules,
     /// `[[bot]]`, in the order of the file.
     pub bots: Bots,
-    /// `[[expect]]`, in the order of the file. [`crate::expect`] runs these cases.
+    /// `[[expect]]`, in the order of the file; [`crate::expect`] runs these cases.
     pub expect: Vec<Expectation>,
     /// The keys that the file, environment variables and `--set` set.
     pub settings: Settings,
-    /// Everything that the file, environment variables and `--set` set, as one text in a fixed form, and its digest.
+    /// Everything that is set, as one text in a fixed form, with its digest.
     pub canonical: Canonical,
 }
 
@@ -126,36 +119,25 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read or is empty, or if the configuration is invalid; the error then lists all
-    /// mistakes.
+    /// Fails if the file cannot be read, is empty or has mistakes; the error lists all of them.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::All)
     }
 
-    /// Does the same as [`Config::load`], but does not read the files with secrets. Every credential that a bot names
-    /// is accepted, because the credentials file is not read. Commands that create credentials, or do not need secrets,
-    /// use this.
-    ///
-    /// # Errors
-    ///
-    /// Fails in the same cases as [`Config::load`], except for mistakes in the files with secrets.
+    /// Does the same as [`Config::load`], but does not read the files with secrets, and so accepts every credential
+    /// that a bot names. This is for commands that create credentials or need no secrets.
     pub fn load_without_credentials(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::NoSecrets)
     }
 
-    /// Does the same as [`Config::load`], but reads none of the files that the configuration names. Replays use this:
-    /// they decide logged requests again, and need none of these files.
-    ///
-    /// # Errors
-    ///
-    /// Fails in the same cases as [`Config::load`], except for mistakes in the files that the configuration names.
+    /// Does the same as [`Config::load`], but reads none of the files that the configuration names, which replays do
+    /// not need.
     pub fn load_alone(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::Nothing)
     }
 
-    /// Like [`Config::load_alone`], but ignores the mistakes in the configuration. A key with a mistake has its
-    /// default. `robotgate health` uses this to find the running proxy: if the file was changed and now has a mistake,
-    /// the proxy still runs with the earlier configuration.
+    /// Like [`Config::load_alone`], but a key with a mistake has its default. So `robotgate health` finds the running
+    /// proxy even if the file has a mistake now.
     ///
     /// # Errors
     ///
@@ -166,10 +148,6 @@ impl Config {
     }
 
     /// Does the same as [`Config::load_alone`] with a text instead of a file. `file_name` appears in errors.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the text is invalid.
     pub fn parse_alone(file_name: &str, text: &str) -> Result<Self, ConfigError> {
         let text = SourceText::new(file_name, text, Path::new("/"), &[]);
         Self::parse_by(&Environment::of_process(), &text, Reads::Nothing)
@@ -188,12 +166,7 @@ impl Config {
         Self::parse_in(&Environment::of_process(), file_name, text, base_dir)
     }
 
-    /// Does the same as [`Config::parse`], but takes the defaults from `environment` and not from this process's
-    /// environment.
-    ///
-    /// # Errors
-    ///
-    /// Fails in the same cases as [`Config::parse`].
+    /// Does the same as [`Config::parse`] with the defaults of `environment` instead of this process's environment.
     pub fn parse_in(
         environment: &Environment,
         file_name: &str,
@@ -208,14 +181,13 @@ impl Config {
         Reading::of(environment, text, reads, Recording::Nothing).checked(text)
     }
 
-    /// Returns the configuration of an empty file: each key has the default that it has in `environment`.
+    /// Returns the configuration of an empty file: each key has its default in `environment`.
     pub fn built_in(environment: &Environment) -> Self {
-        // An empty file has no mistakes, so `complaints` is empty and need not be checked.
+        // An empty file has no mistakes, so `complaints` is empty.
         let text = SourceText::default();
         Reading::of(environment, &text, Reads::All, Recording::Nothing).config
     }
 
-    /// Reads the top level of the configuration file.
     fn read(file: &Table<'_>) -> Self {
         let proxy = file.table("proxy", Proxy::read);
         let https = file.table("https", Https::read);
@@ -274,7 +246,7 @@ impl Config {
         config
     }
 
-    /// Returns the name of another key that has the same path as `key`. `path` is the value of `key`.
+    /// Returns another key that names the same file as `key`, whose value is `path`.
     fn conflicting_use(&self, key: &str, path: Option<&Path>) -> Option<&'static str> {
         let tls = self.proxy.tls.as_ref();
         [
@@ -292,9 +264,8 @@ impl Config {
         .map(|(name, _)| name)
     }
 
-    /// Returns warnings about a valid configuration, as sentences for `check` and for the log of a start or a reload.
-    /// `file` is the file that the configuration was read from. This function resolves symbolic links on the disk, to
-    /// find out whether two files are in the same folder.
+    /// Returns warnings about a valid configuration, as sentences for `check` and for the log. `file` is the
+    /// configuration file.
     pub fn warnings(&self, file: Option<&Path>, now: SystemTime) -> Vec<String> {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
@@ -311,9 +282,8 @@ impl Config {
             .collect()
     }
 
-    /// Finds bots that have no `robots-agents`, and whose `user-agents` do not match their name. An example is the bot
-    /// `crawler` with the User-Agent `AcmeBot/2`: robotgate looks for `crawler` in a robots.txt, but the site may have
-    /// rules for `AcmeBot`. Returns the name of each bot, and the first product in its `user-agents` (`AcmeBot`).
+    /// Finds bots without `robots-agents` whose `user-agents` do not match their name, although sites may have rules
+    /// for the name in `user-agents`. Returns each bot's name and the first product in its `user-agents`.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);
@@ -336,8 +306,7 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if there is a fleet without `fleet.key-file`: robotgate then cannot detect forged robots.txt
-    /// copies on the fleet's server.
+    /// Without `fleet.key-file`, robotgate cannot detect forged robots.txt copies on the fleet's server.
     fn fleet_has_no_key(&self) -> Option<String> {
         let fleet = self.fleet.as_ref()?;
         fleet.settings.key.is_none().then(|| {
@@ -349,8 +318,7 @@ impl Config {
         })
     }
 
-    /// Returns the files with secrets that the configuration names. robotgate watches them, and reloads if one of them
-    /// changes.
+    /// Returns the files with secrets that the configuration names. robotgate reloads if one of them changes.
     pub fn secret_files(&self) -> Vec<&Path> {
         let named = [&self.identity.credentials, &self.admin.token_file];
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.secret_files);
@@ -362,8 +330,7 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if the audit log is in a folder that robotgate watches for changes of the configuration. Each
-    /// line of the log would then wake the watcher.
+    /// If the audit log is in a folder that robotgate watches, each of its lines wakes the watcher.
     fn audit_is_watched(&self, file: Option<&Path>) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;

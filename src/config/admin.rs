@@ -16,15 +16,14 @@ use crate::files::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3180);
-/// Allowed length of a token in bytes. A shorter token could be guessed. A longer one does not fit into the head of a
-/// request, so the file is probably not a token file.
+/// Allowed length of a token in bytes. A shorter one could be guessed, and a longer one does not fit into the head of a
+/// request.
 const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
 
 /// The `[admin]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Addresses to listen on, without duplicates. If the list is empty, the admin API is off. For port 0, the system
-    /// chooses a port.
+    /// Addresses to listen on, without duplicates. If the list is empty, the admin API is off.
     pub listen: Vec<SocketAddr>,
     /// The token that clients of the admin API must present. Without a token, the API can listen only on loopback
     /// addresses.
@@ -69,8 +68,7 @@ impl Admin {
     }
 }
 
-/// If there is no token, checks that only this machine can reach the admin API, because the API shows which sites bots
-/// visit.
+/// Without a token, only this machine may reach the admin API, because the API shows which sites bots visit.
 fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, checker: &Checker<'_>) {
     let open = addresses
         .iter()
@@ -88,7 +86,6 @@ fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, c
     }
 }
 
-/// Checks that the admin API and the proxy do not share an address.
 fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, checker: &Checker<'_>) {
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let tls = tls.map(|address| ("proxy.tls.listen", address));
@@ -106,8 +103,7 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
 // === impl AdminToken ===
 
 impl AdminToken {
-    /// Reads the token from the first line of a file. Fails if other users can read the file. No error quotes the
-    /// file's content.
+    /// Reads the token from the first line of a file. Fails if other users can read the file, and never quotes it.
     fn read(path: &Path) -> Result<Self, String> {
         let (file, low, high) = (path.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end());
         let bytes = files::read_secret(path).map_err(|error| match &error {

@@ -1,8 +1,6 @@
-//! `[identity]` and `[[bot]]`: the bots, how they are recognised and prove who they are, and what happens to requests
-//! that name no bot.
+//! `[identity]` and `[[bot]]`: the bots, how they prove who they are, and what happens to requests that name no bot.
 //!
-//! This module checks each entry, and looks for names that two entries share. It does not identify clients. It reads
-//! only the credentials file, and its errors quote nothing of that file.
+//! This module does not identify clients. It reads only the credentials file, and never quotes it in an error.
 
 use std::collections::HashMap;
 use std::io;
@@ -35,22 +33,18 @@ pub struct IdentityRules {
 
 /// The credentials that `[[bot]]` entries can name.
 enum Named {
-    /// No credentials file is configured.
     None,
-    /// The content of the credentials file. `None` if it could not be read, which is already reported as a mistake.
+    /// `None` if the file could not be read, which is already reported as a mistake.
     File(Option<Credentials>),
-    /// A credentials file is configured, but it was not read, because the configuration is not loaded with
-    /// `Reads::All`. So every name is accepted.
+    /// The file was not read, because the configuration is not loaded with `Reads::All`. So every name is accepted.
     Unread,
 }
 
-/// What a `[[bot]]` entry is checked against: settings of other sections, and the names and User-Agents of the entries
-/// before it, in lower case.
+/// What a `[[bot]]` entry is checked against. Names and User-Agents are in lower case.
 struct TakenNames {
     named: Named,
-    /// Whether clients can show certificates, because `proxy.tls.client-roots` is set.
+    /// Whether `proxy.tls.client-roots` is set.
     has_client_roots: bool,
-    /// Whether the file has a `[pace]` section.
     is_paced: bool,
     /// Maps the name of each bot to its line in the file.
     names: HashMap<String, usize>,
@@ -117,7 +111,7 @@ impl IdentityRules {
     }
 }
 
-// === impl Taken ===
+// === impl TakenNames ===
 
 impl TakenNames {
     fn bot(&mut self, table: &Table<'_>) -> Option<Bot> {
@@ -195,7 +189,7 @@ impl TakenNames {
             let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
-            // Two equal entries of `user-agents`, in one bot or in two, are a mistake: only the first would ever match.
+            // Of two equal entries, in one bot or in two, only the first would ever match.
             if let Some(first) = self
                 .user_agents
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())
@@ -208,7 +202,6 @@ impl TakenNames {
         patterns
     }
 
-    /// Reads the credentials, certificates and networks by which a client can prove to be the bot of this name.
     fn accepted_proofs(&self, bot_name: &str, table: &Table<'_>) -> AcceptedProofs {
         let credentials = match table.list("credentials") {
             Some(list) => table.checker.each(Some(list), |text| credential(text, &self.named)),
@@ -280,8 +273,7 @@ fn robots_agents(list: List<'_>, table: &Table<'_>) -> Vec<Box<str>> {
     })
 }
 
-/// Returns the bot's name as the only product token to look for in robots.txt files. This is for a bot without
-/// `robots-agents`. It is a mistake if the name is not a valid product token.
+/// A bot without `robots-agents` has its name as the only product token, so the name must be a valid one.
 fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
     if is_token(name) && name != "*" {
         return Some(vec![name.into()]);
@@ -311,8 +303,7 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
     }
 }
 
-/// Returns the credential with the bot's own name, for a bot without `credentials`. The credentials file need not
-/// contain it.
+/// A bot without `credentials` has the credential with its own name, which the credentials file need not contain.
 fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     match named {
         Named::File(_) | Named::Unread => is_name(bot_name).then(|| bot_name.into()),
@@ -320,7 +311,6 @@ fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     }
 }
 
-/// Reads a credentials file, or returns everything that is wrong with it.
 fn read_credentials(path: &Path) -> Result<Credentials, Vec<String>> {
     let bytes = files::read_secret(path).map_err(|error| match &error {
         SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {

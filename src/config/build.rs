@@ -1,5 +1,5 @@
-//! Builds the objects that need more than one section of a [`Config`]: the terms of a decision, a question, the egress
-//! and the fetcher. The proxy and the commands share this code, so they decide and fetch by the same rules.
+//! Builds the objects that need more than one section of a [`Config`]. The proxy and the commands share this code, so
+//! they decide and fetch by the same rules.
 //!
 //! This module opens no connection and reads no file.
 
@@ -33,8 +33,8 @@ impl Config {
         }
     }
 
-    /// Builds the question whether a bot may fetch a URL, for a command or the API. The question assumes that the
-    /// client proves to be the bot, unless `unproven` is set.
+    /// Builds the question whether a bot may fetch a URL. Unless `unproven` is set, the client is assumed to prove that
+    /// it is the bot.
     pub fn question(&self, agent: &str, unproven: bool, target: Target, terms: Terms, now: SystemTime) -> Question {
         let proof = match unproven {
             true => Proof::None,
@@ -48,11 +48,10 @@ impl Config {
         Question::of_url(Subject::of(identity), target, exception, terms)
     }
 
-    /// Checks whether bots may connect to `origin`, without resolving its name. They may not if `[egress]` forbids it,
-    /// or if robotgate itself listens there.
+    /// Checks whether bots may connect to `origin`, without resolving its name.
     ///
     /// # Errors
-    /// Fails if bots may not connect to `origin`.
+    /// Fails if `[egress]` forbids the connection, or if robotgate itself listens there.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
         screen(&self.egress.guard, &self.listening(), origin)
     }
@@ -64,8 +63,7 @@ impl Config {
         all.copied().collect()
     }
 
-    /// Returns the `Egress`, which connects to origins. It resolves names with `resolver`, and never connects to an
-    /// address in `listening`.
+    /// Returns the `Egress`, which connects to origins, but never to an address in `listening`.
     pub fn way_out(&self, resolver: Resolver, listening: Listening) -> Egress {
         Egress {
             resolver,
@@ -74,8 +72,8 @@ impl Config {
         }
     }
 
-    /// Returns the settings that a robots.txt copy depends on, in addition to its origin. Proxies of a fleet share
-    /// copies only if these settings are the same.
+    /// Returns the settings that a robots.txt copy depends on. Proxies of a fleet share copies only if these are the
+    /// same.
     pub fn fetched_as(&self) -> FetchedAs<'_> {
         FetchedAs {
             profile: self.robots.policy.profile,
@@ -89,8 +87,7 @@ impl Config {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }
 
-    /// Returns a fetcher for robots.txt files. It connects through `egress` and uses the connection pool `origins`.
-    /// Fetchers with the same `limiter` share its limit.
+    /// Returns a fetcher for robots.txt files. Fetchers with the same `limiter` share its limit.
     pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, limiter: Arc<FetchLimiter>) -> Fetcher {
         Fetcher::new(
             egress,

@@ -1,7 +1,5 @@
-//! The text of a configuration in one fixed form, and its digest. The audit log names a configuration by this digest.
-//!
-//! The text contains no secret, because secrets are in separate files. A change of such a file does not change the
-//! digest.
+//! The text of a configuration in one fixed form, and its digest, by which the audit log names the configuration. The
+//! text contains no secret, because secrets are in separate files.
 
 use std::sync::Arc;
 
@@ -9,15 +7,10 @@ use toml::Table;
 
 use crate::copy::Sha256;
 
-/// Everything that a configuration file, environment variables and `--set` set, as TOML with sorted keys and without
-/// comments. Two files that differ only in comments, in spacing or in the order of their keys have the same canonical
-/// text, and so the same digest. The built-in configuration has the empty text.
+/// What the configuration file, environment variables and `--set` set, as TOML with sorted keys and without comments.
+/// Values are as written, lists keep their order, and defaults are not filled in.
 ///
-/// Values are as written, entries and lists keep their order, and defaults are not filled in. [`super::Config::parse`]
-/// reads the text like a configuration file.
-///
-/// Two `Canonical` values always compare equal, so that two [`Config`](super::Config)s that mean the same are equal
-/// even if their texts differ.
+/// Two `Canonical` values always compare equal, so that [`Config`](super::Config)s with the same meaning are equal.
 #[derive(Clone, Debug)]
 pub struct Canonical {
     text: Arc<str>,
@@ -138,8 +131,7 @@ default-ttl = "24h"
         assert_eq!(config.canonical.sha256(), Sha256::of(CANONICAL.as_bytes()));
         let mut again = parse(CANONICAL);
         assert_eq!(again.canonical.text(), config.canonical.text());
-        // Each `[[expect]]` case contains its line number, which differs between the two files. So compare only the
-        // texts of the cases.
+        // The line numbers in `[[expect]]` cases differ, so compare only their texts.
         assert_eq!(again.expect[0].robots, config.expect[0].robots);
         config.expect.clear();
         again.expect.clear();

@@ -1,6 +1,4 @@
-//! State that all tables of a configuration share: its text, the list of mistakes, and the keys that were read.
-//!
-//! This module does not know which values are valid. Its callers pass parsers, which reject invalid values.
+//! State that all tables of a configuration share: its text, the list of mistakes, and the recorded keys.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -18,7 +16,7 @@ use super::text::{Origin, SourceText};
 pub(super) type Text<'c> = Spanned<&'c str>;
 pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 
-/// Which files robotgate reads together with a configuration, of all files that the configuration names.
+/// Which of the files that a configuration names are read together with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     All,
@@ -27,7 +25,6 @@ pub(super) enum Reads {
     Nothing,
 }
 
-/// Collects the mistakes of a configuration file.
 pub(super) struct Checker<'c> {
     pub environment: &'c Environment,
     source: &'c SourceText,
@@ -35,7 +32,7 @@ pub(super) struct Checker<'c> {
     pub recording: Recording,
     complaints: RefCell<Vec<Complaint>>,
     keys: RefCell<Vec<Key>>,
-    /// Whether a value or table could not be read because it had the wrong type.
+    /// Whether a part of the file could not be read, such as a value of the wrong type.
     has_unread: Cell<bool>,
 }
 
@@ -54,13 +51,11 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Sets which keys the checker records.
     pub(super) fn recording(mut self, recording: Recording) -> Self {
         self.recording = recording;
         self
     }
 
-    /// Returns the mistakes and the recorded keys.
     pub(super) fn into_results(self) -> (Vec<Complaint>, Vec<Key>) {
         let mut complaints = self.complaints.into_inner();
         if self.has_unread.get() {
@@ -70,15 +65,15 @@ impl<'c> Checker<'c> {
         (complaints, self.keys.into_inner())
     }
 
-    /// Records a key. `key` is not called if nothing is recorded.
+    /// Does not call `key` if nothing is recorded.
     pub(super) fn record(&self, key: impl FnOnce() -> Key) {
         if self.recording != Recording::Nothing {
             self.keys.borrow_mut().push(key());
         }
     }
 
-    /// Calls `change` on the record of the key `name` of a table. If the key was recorded several times (once for each
-    /// `[[bot]]`, for example), uses the last record. Does nothing if the key was not recorded.
+    /// Changes the record of the key `name` of a table. If there are several, one for each `[[bot]]` for example,
+    /// changes the last one.
     pub(super) fn amend(&self, table: &str, name: &str, change: impl FnOnce(&mut Key)) {
         let mut keys = self.keys.borrow_mut();
         if let Some(key) = keys.iter_mut().rfind(|key| key.name == name && key.table == table) {
@@ -94,7 +89,6 @@ impl<'c> Checker<'c> {
         });
     }
 
-    /// Reports a key that is missing from the table at `span`.
     pub(super) fn missing(&self, span: Range<usize>, key: &'static str, message: String) {
         self.complaints.borrow_mut().push(Complaint {
             span,
@@ -103,34 +97,31 @@ impl<'c> Checker<'c> {
         });
     }
 
-    /// Reports a value of the wrong type.
+    /// Reports a part that cannot be read, such as a value of the wrong type.
     pub(super) fn unread(&self, span: Range<usize>, message: String) {
         self.has_unread.set(true);
         self.complain(span, message);
     }
 
-    /// Returns the part of the configuration's text at `span`.
     pub(super) fn source(&self, span: Range<usize>) -> &'c str {
         self.source.text.get(span).unwrap_or_default()
     }
 
-    /// Parses a string. If that fails, reports the error and returns `None`.
+    /// Parses a string, and reports the error if that fails.
     pub(super) fn parsed<T, E: Display>(&self, raw: &Text<'_>, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
         self.taken(raw.span(), parse(raw.get_ref()))
     }
 
-    /// Returns the value of `result`. If `result` is an error, reports it and returns `None`.
+    /// Returns the value of `result`, or reports its error.
     pub(super) fn taken<T, E: Display>(&self, span: Range<usize>, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.complain(span, error.to_string())).ok()
     }
 
-    /// Parses each item of a list, and reports those that fail.
     pub(super) fn each<T, E: Display>(&self, list: Option<List<'_>>, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
         let items = list.map(Spanned::into_inner).unwrap_or_default();
         items.iter().filter_map(|item| self.parsed(item, &parse)).collect()
     }
 
-    /// Reads a path. In the configuration file, it can be relative to the file's folder.
     pub(super) fn path(&self, raw: &Text<'_>) -> Option<PathBuf> {
         self.parsed(raw, |text| match text {
             "" => Err("the path is empty; remove the key for the default".to_owned()),
@@ -143,7 +134,7 @@ impl<'c> Checker<'c> {
         })
     }
 
-    /// Returns the number of the line where `span` begins, from 1. For an environment variable or `--set`, returns 1.
+    /// Returns the line where `span` begins, from 1; always 1 for an environment variable or `--set`.
     pub(super) fn line(&self, span: &Range<usize>) -> usize {
         match self.source.origin(span.start) {
             Origin::File(_, line) => line,

@@ -1,6 +1,6 @@
 //! `[egress]` and `[ftp]`: which destinations bots may reach, and which name servers resolve names.
 //!
-//! This module reads the lists. It resolves no name, and checks no connection against the lists.
+//! This module resolves no name, and checks no connection against the lists.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -19,11 +19,10 @@ const DNS_PORT: u16 = 53;
 pub struct Egress {
     /// Which destinations bots may reach.
     pub guard: Guard,
-    /// The name servers that robotgate asks. If the list is empty, it asks those that the system is configured with.
+    /// The name servers that robotgate asks; if empty, those that the system is configured with.
     pub dns: Vec<SocketAddr>,
 }
 
-/// An item in a list of destinations, such as `egress.deny`.
 enum Destination {
     Network(IpNet),
     Host(HostPattern),
@@ -32,7 +31,7 @@ enum Destination {
 // === impl Egress ===
 
 impl Egress {
-    /// Reads the section. `ftp` is the value of the key `ftp.enabled`.
+    /// `ftp` is the value of the key `ftp.enabled`.
     pub(super) fn read(table: &Table<'_>, ftp: bool) -> Self {
         let list = |key| {
             let list = table.list(key);
@@ -65,7 +64,6 @@ impl FromIterator<Destination> for Destinations {
     }
 }
 
-/// Parses a network, a single address, or a host name.
 fn destination(text: &str) -> Result<Destination, String> {
     let is_network = text.parse::<IpAddr>().is_ok() || text.contains('/') && !text.contains("//");
     if is_network {
@@ -82,13 +80,13 @@ fn destination(text: &str) -> Result<Destination, String> {
     }
 }
 
-/// Parses a network or a single address. Rejects a text such as `10.0.0.1/8`, whose address is not the first of the
-/// network: it is unclear whether the address or the prefix length is the mistake.
+/// Parses a network or a single address. Rejects `10.0.0.1/8`, whose address is not the first of the network: either
+/// the address or the prefix length is a mistake.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     network_or(text, r#"write one like "10.0.0.0/8" or "fd00::/8""#)
 }
 
-/// Parses a network. The error ends with `advice`, which says what to write.
+/// `advice` is the end of the error, and says what to write.
 fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.to_canonical().into());
@@ -104,8 +102,8 @@ fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     }
 }
 
-/// Converts a network of IPv4-mapped addresses, such as `::ffff:10.0.0.0/104`, to the IPv4 network. Addresses are
-/// compared in this form.
+/// Converts a network of IPv4-mapped addresses, such as `::ffff:10.0.0.0/104`, to IPv4, because addresses are compared
+/// in this form.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(v6) = network else { return network };
     let mapped = v6.addr().to_ipv4_mapped().zip(v6.prefix_len().checked_sub(96));
@@ -129,8 +127,6 @@ fn ports(table: &Table<'_>) -> Ports {
     Ports::only(ranges.collect())
 }
 
-/// Parses one port (`80`), or a range of ports (`8000-8999`). For one port, returns a range that contains only this
-/// port.
 fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
     let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port != 0);
     let (first, last) = text.split_once('-').unwrap_or((text, text));

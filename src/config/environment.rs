@@ -1,6 +1,4 @@
 //! The environment that defaults depend on: where state is kept, and the number of cores.
-//!
-//! Other code gets an [`Environment`] as a parameter, so that tests can choose its values.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -10,8 +8,7 @@ use std::thread;
 /// The values that the built-in defaults depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// The directory for state, such as the files of the certificate authority. The configuration can name other
-    /// directories.
+    /// The directory for state, such as the files of the certificate authority.
     pub state_dir: PathBuf,
     /// Number of cores that this process may use.
     pub cores: usize,
@@ -25,8 +22,8 @@ impl Environment {
         Self::from_vars(|name| std::env::var_os(name))
     }
 
-    /// Builds the environment from the environment variables that `var` returns. The directory for state is the first
-    /// of these that is set:
+    /// Builds the environment from the variables that `var` returns. The directory for state is the first of these that
+    /// is set:
     ///
     /// - the first directory of `STATE_DIRECTORY`, which systemd sets
     /// - `XDG_STATE_HOME/robotgate`

@@ -1,5 +1,5 @@
-//! Errors of a configuration, with everything that a reader needs to fix them: file, line, column, key, message and the
-//! line itself.
+//! Errors of a configuration, with what a reader needs to fix them: file, line, column, key, message and the line
+//! itself.
 
 use std::fmt;
 use std::io;
@@ -12,36 +12,32 @@ use crate::files::Unreadable;
 /// Why a configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
     #[error("cannot read {}: {}", path.display(), Unreadable(source))]
     Read {
-        /// The file.
+        /// The configuration file.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
-    /// The file is empty. It may be empty for a moment because it is being written, or for longer because the disk is
-    /// full. robotgate must not use the defaults then: they could allow what the configuration forbids.
+    /// The file is empty, perhaps because it is being written. robotgate must not use the defaults then: they could
+    /// allow what the configuration forbids.
     #[error(
         "{} is empty, perhaps because it is still being written; to use all defaults, write a comment line into it",
         .0.display()
     )]
     Empty(PathBuf),
-    /// An environment variable that is about the configuration cannot be used.
+    /// An environment variable for the configuration cannot be used.
     #[error("the environment variable {name} {problem}")]
     Variable {
-        /// The variable.
         name: String,
         /// What is wrong with it, and what to do.
         problem: &'static str,
     },
-    /// The configuration has mistakes: in the file, in environment variables or in `--set`.
     #[error("{0}")]
     Invalid(Problems),
 }
 
-/// All mistakes in a configuration; never empty. Mistakes in the file come first, in the order of the file, then those
-/// in environment variables and in `--set`.
+/// All mistakes in a configuration, at least one: those in the file first, then those in environment variables and
+/// `--set`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub(super) Vec<Problem>);
 
@@ -50,17 +46,15 @@ pub struct Problems(pub(super) Vec<Problem>);
 pub struct Problem {
     /// The file, as the caller named it; or the environment variable; or `--set`.
     pub place: Arc<str>,
-    /// The line in the file, from 1. It is 0 if the mistake is in an environment variable or in `--set`.
+    /// The line in the file, from 1; 0 for an environment variable or `--set`.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The dotted key, such as `robots.default-ttl` or `bot[1].name`. The indexes of lists begin at 0. The key is empty
-    /// for a syntax error outside of any key.
+    /// The dotted key, such as `robots.default-ttl` or `bot[1].name`. Empty for a syntax error outside of any key.
     pub key: String,
     /// What is wrong, and what to write instead.
     pub message: String,
-    /// The text of the line, as in the file. For an environment variable or `--set`, the key and its value, like
-    /// `proxy.name=a`.
+    /// The text of the line. For an environment variable or `--set`, the key and its value, like `proxy.name=a`.
     pub source_line: String,
     /// Number of characters to mark in the line, at least 1.
     pub width: usize,
@@ -68,9 +62,8 @@ pub struct Problem {
 
 /// A mistake. Its line and key are found later, from the bytes in `span`.
 pub(super) struct Complaint {
-    /// Where the mistake is in the text, as a range of bytes.
     pub span: Range<usize>,
-    /// The key that is missing from the table at `span`. `None` if the mistake is not a missing key.
+    /// The key that is missing from the table at `span`, if that is the mistake.
     pub missing: Option<&'static str>,
     pub message: String,
 }

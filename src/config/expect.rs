@@ -1,6 +1,4 @@
-//! `[[expect]]`: test cases that a configuration has to pass before robotgate uses it.
-//!
-//! This module reads the cases and does not run them.
+//! `[[expect]]`: test cases that a configuration has to pass before robotgate uses it. This module does not run them.
 
 use url::Url;
 
@@ -14,11 +12,10 @@ pub struct Expectation {
     pub agent: String,
     /// The requested http, https or ftp URL, as written in the file.
     pub url: String,
-    /// The purpose of the request, in place of the purposes of the bot. `None` if the case sets no purpose.
+    /// The purpose of the request, in place of the purposes of the bot.
     pub purpose: Option<Purpose>,
     /// The text of the origin's robots.txt.
     pub robots: String,
-    /// The expected verdict.
     pub verdict: Verdict,
     /// The line of the file where the entry begins, from 1.
     pub line: usize,

@@ -1,7 +1,6 @@
 //! `[fleet]`: the server through which several robotgates share what they fetch.
 //!
-//! This module connects to nothing. It reads the file with root certificates and the files with secrets, and never
-//! shows a secret.
+//! This module connects to nothing, and never shows a secret.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +24,7 @@ pub struct Fleet {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reads the section. Returns `None` if `url` is not set. `is_paced` says whether there is a `[pace]` section.
+    /// Returns `None` if `url` is not set. `is_paced` says whether there is a `[pace]` section.
     pub(super) fn read(table: &Table<'_>, is_paced: bool) -> Option<Self> {
         let mut secret_files = Vec::new();
         let address = table.parsed("url", str::parse);
@@ -48,8 +47,8 @@ impl Fleet {
         let prefix = table.parsed("key-prefix", key_prefix);
         table.has_default("key-prefix", PREFIX);
         let on_loss = table.choice_or("on-loss", OnLoss::default());
-        // The size is used only with a `[pace]` section and `on-loss = "share"`. In all other cases, the default of 1
-        // has no effect.
+        // The size matters only with `[pace]` and `on-loss = "share"`. Both together require it, so the default has no
+        // effect.
         let size = table.number_in([" robotgates", ""], "size", 1..=10_000).unwrap_or(1);
         let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();
         if is_paced && on_loss == OnLoss::Share && is_size_missing {
@@ -97,7 +96,7 @@ impl Fleet {
     }
 }
 
-/// Reads a secret from the first line of a file. Fails if other users can read the file. Errors never quote the file.
+/// Reads a secret from the first line of a file. Fails if other users can read the file, and never quotes it.
 fn secret(path: &Path, is_key: bool) -> Result<Secret, String> {
     let bytes = files::read_secret(path).map_err(|error| error.to_string())?;
     let line = bytes
@@ -134,5 +133,5 @@ fn key_prefix(text: &str) -> Result<String, String> {
 
 const PREFIX: &str = "robotgate";
 const MAX_PREFIX: usize = 64;
-/// Minimum length of a key in bytes. A shorter key could be guessed.
+/// In bytes. A shorter key could be guessed.
 const MIN_KEY: usize = 16;

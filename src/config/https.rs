@@ -1,5 +1,4 @@
-//! `[https]`: how robotgate handles a CONNECT, and the certificates that it presents and trusts. `[[https.tunnel]]`:
-//! hosts that are tunnelled without inspection, each with a reason and an end date.
+//! `[https]` and `[[https.tunnel]]`: how robotgate handles a CONNECT, and the certificates that it presents and trusts.
 //!
 //! This module creates no certificate and reads no clock. It reads only the files of root certificates.
 
@@ -23,27 +22,25 @@ use crate::{files, pem};
 pub struct Https {
     /// How a CONNECT is handled.
     pub mode: HttpsMode,
-    /// How to decide about a tunnel to a site whose robots.txt forbids only a part of the site.
+    /// How to decide about a tunnel to a site whose robots.txt disallows only some paths.
     pub unverifiable: Unverifiable,
     /// The certificate of the local certificate authority, in PEM. The file may not exist yet.
     pub ca_certificate: PathBuf,
-    /// The private key of the local certificate authority, in PEM.
+    /// The private key of the certificate authority, in PEM.
     pub ca_key: PathBuf,
-    /// Whether robotgate offers HTTP/2 to origins in addition to HTTP/1.1, for pages and for robots.txt files.
+    /// Whether robotgate offers HTTP/2 to origins, in addition to HTTP/1.1.
     pub upstream_http2: bool,
-    /// Certificates that robotgate trusts in addition to those of the system. Their files are read together with the
-    /// configuration.
+    /// Certificates that robotgate trusts in addition to those of the system.
     pub extra_roots: Vec<CertificateDer<'static>>,
-    /// Hosts that are tunnelled, in the order of the file; see [`Https::tunnel_exception`].
+    /// The `[[https.tunnel]]` entries, in the order of the file.
     pub tunnels: Vec<TunnelException>,
 }
 
 /// A host that is tunnelled until a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelException {
-    /// The host, or the pattern of hosts, that the entry is for.
     pub host: HostPattern,
-    /// The operator's reason for the exception; never empty.
+    /// Why the operator made the exception; never empty.
     pub reason: Arc<str>,
     /// The time from which the host is no longer tunnelled.
     pub until: SystemTime,
@@ -77,10 +74,8 @@ impl Https {
         }
     }
 
-    /// Returns the `[[https.tunnel]]` entry for this host, if there is one that applies at the time `now`.
-    ///
-    /// `host` is a name in ASCII (punycode) or an IP address, without a port. Case, a trailing dot and the brackets of
-    /// an IPv6 address are ignored.
+    /// Returns the first `[[https.tunnel]]` entry for this host that applies at the time `now`. `host` is a name in
+    /// ASCII (punycode) or an IP address, without a port.
     pub fn tunnel_exception(&self, host: &str, now: SystemTime) -> Option<&TunnelException> {
         self.tunnels
             .iter()
@@ -113,7 +108,6 @@ impl TunnelException {
     }
 }
 
-/// Reads the root certificates in the files of a list, in order.
 pub(super) fn roots(table: &Table<'_>, key: &'static str) -> Vec<CertificateDer<'static>> {
     let mut roots = Vec::new();
     let files = table.list(key);
@@ -145,8 +139,7 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the time at which a tunnel exception with this `until` ends. For a date, that is the midnight (UTC) at the
-/// end of this day.
+/// Returns the time at which a tunnel exception ends: for a date, the midnight (UTC) at the end of this day.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable = || {
         format!(

@@ -1,5 +1,4 @@
-//! The keys of the configuration. The parser records each key that it looks for. So there is no separate list of keys,
-//! which could differ from what the parser reads.
+//! The keys of the configuration. The parser records each key that it looks for, so there is no separate list of keys.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,7 +15,7 @@ pub(super) struct Key {
     pub name: &'static str,
     pub kind: Kind,
     pub is_required: bool,
-    /// The value that applies if the key is not set. `None` if the key has no default.
+    /// `None` if the key has no default.
     pub default: Option<Value>,
     /// Where the value is; `None` if the key is not set.
     pub span: Option<Range<usize>>,
@@ -26,29 +25,21 @@ pub(super) struct Key {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
-    /// A list of texts.
     Texts,
-    /// A text or a list of texts.
     TextOrTexts,
-    /// One of these words.
     Word(Vec<String>),
-    /// A list of these words.
     Words(Vec<String>),
     Flag,
     FlagOrTexts,
     Date,
-    /// A whole number in a range.
     Number(i64, i64),
-    /// One of these numbers.
     Numbers(Vec<i64>),
-    /// A list of ports and ranges of ports.
     Ports,
     /// A duration. The string describes the allowed range, for people.
     Duration(String),
     /// A size in bytes. The string describes the allowed range, for people.
     Size(String),
     Table,
-    /// A list of tables.
     Tables,
 }
 
@@ -65,7 +56,6 @@ pub(super) enum Recording {
 // === impl Key ===
 
 impl Key {
-    /// Returns the dotted name.
     pub(super) fn dotted(&self) -> String {
         match &*self.table {
             "" => self.name.to_owned(),
@@ -77,8 +67,8 @@ impl Key {
 // === impl Kind ===
 
 impl Kind {
-    /// Returns whether the key takes only text. In an environment variable or `--set`, a value without quotes is then a
-    /// text. A duration is not a text here: `30` is a number that lacks its unit, which is a mistake.
+    /// Returns whether a value without quotes in an environment variable or `--set` is always a text. A duration is
+    /// not: `30` is a number that lacks its unit.
     fn is_text(&self) -> bool {
         matches!(self, Self::Text | Self::Word(_))
     }

@@ -1,5 +1,4 @@
-//! Finds where a mistake is: its line and column in the text, and its key in the parsed document. It does not look for
-//! mistakes.
+//! Finds the line, the column and the key of each mistake.
 
 use std::ops::Range;
 
@@ -12,16 +11,13 @@ use super::text::{Origin, SourceText};
 /// A search for the innermost key or value that encloses a range of bytes.
 struct Search<'s> {
     span: &'s Range<usize>,
-    /// The dotted key that the search is looking at.
     here: String,
-    /// Of the ranges of keys and values that enclose `span`, the smallest one that was found until now: its width in
-    /// bytes, and the dotted key.
+    /// The smallest enclosing range that was found until now: its width in bytes, and its dotted key.
     best: Option<(usize, String)>,
 }
 
-/// Replaces what can be a password in `line` with asterisks, one for each character. A password is between the first
-/// colon and the last `@`, as in `redis://:secret@host`. If `is_address` is set, the line sets the URL of the fleet's
-/// server. Then everything after the colon is replaced, because the `@` may be missing by mistake.
+/// Replaces what can be a password with asterisks: the text between the first colon and the last `@`. In the URL of the
+/// fleet's server (`is_address`), replaces everything after the colon, because the `@` may be missing by mistake.
 fn without_password(line: &str, is_address: bool) -> String {
     let colon = line.find(':').map(|colon| colon + 1);
     let end = match is_address {
@@ -41,7 +37,7 @@ fn without_password(line: &str, is_address: bool) -> String {
     line.char_indices().map(hide).collect()
 }
 
-/// Escapes control characters in a quoted key or value, such as line ends and sequences that control the terminal.
+/// Escapes control characters, which could control the terminal.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
@@ -57,7 +53,6 @@ fn printable(text: &str) -> String {
 // === impl Problems ===
 
 impl Problems {
-    /// Finds the place of each complaint in the text.
     pub(super) fn new(source: &SourceText, document: &DeTable<'_>, mut complaints: Vec<Complaint>) -> Self {
         complaints.sort_by_key(|complaint| complaint.span.start);
         let problem = |complaint| Problem::new(source, document, complaint);
@@ -116,7 +111,6 @@ impl Problem {
 // === impl Search ===
 
 impl Search<'_> {
-    /// Returns the dotted key of the innermost key or value that encloses `span`.
     fn key(document: &DeTable<'_>, span: &Range<usize>) -> String {
         let mut search = Search {
             span,
@@ -156,11 +150,10 @@ impl Search<'_> {
         }
     }
 
-    /// Makes the current key the best match if `range` encloses the span and is not wider than the best range so far.
-    /// Of two equal ranges, the later one wins, whose key is deeper: `bot` and `bot[0]` both have the range of the
-    /// first `[[bot]]` header.
+    /// Of two equal ranges, the later one wins, because its key is deeper: `bot` and `bot[0]` both have the range of
+    /// the first `[[bot]]` header.
     fn offer(&mut self, range: Range<usize>) {
-        // Ignore the range 0..0, which means that a table is not written in the text. An example is `a` in `[a.b]`.
+        // The range 0..0 means that a table is not written in the text. An example is `a` in `[a.b]`.
         let somewhere = range != (0..0);
         let around = range.start <= self.span.start && self.span.end <= range.end;
         if somewhere && around && self.best.as_ref().is_none_or(|(width, _)| range.len() <= *width) {

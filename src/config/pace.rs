@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::table::Table;
 use crate::pace::{MAX_GAP, MAX_WAIT, Policy};
 
-/// Allowed time between two requests to a site. A longer time most likely has the wrong unit. robotgate could not keep
-/// to it either, because it would forget the last request before the time has passed.
+/// Allowed time between two requests to a site. robotgate could not keep to a longer time, because it would forget the
+/// last request before the time has passed.
 pub(super) const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=MAX_GAP;
 const WAITS: RangeInclusive<Duration> = Duration::ZERO..=MAX_WAIT;
 
-/// Reads the section. Returns `None`, which means no limits, if the section is missing.
+/// Returns `None`, which means no limits, if the section is missing.
 pub(super) fn read(table: &Table<'_>) -> Option<Policy> {
     table.span()?;
     let default = Policy::default();

@@ -1,7 +1,6 @@
 //! `[proxy]` and `[proxy.tls]`: where robotgate listens, its name, its timeouts, and the limits for clients.
 //!
-//! This module reads the root certificates for clients' certificates, but no private key. It opens no socket, so it
-//! does not notice if an address is already in use.
+//! This module reads root certificates, but no private key. It opens no socket.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -26,21 +25,19 @@ const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1K
 /// Allowed values of `max-header-fields`. pingora accepts at most 256 fields.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
 
-/// Allowed timeouts. A timeout of more than a day probably has the wrong unit. A timeout of less than a millisecond
-/// would pass before most clients and origins could respond.
+/// Allowed timeouts. A timeout of more than a day probably has the wrong unit.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
 /// Allowed values of `tunnel-timeout`. The WebSocket of a bot can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
-/// Allowed limits on numbers of connections, requests and the like. No machine can serve more than ten million, so a
-/// larger value is probably a mistake.
+/// No machine can serve more than ten million connections or requests, so a larger limit is probably a mistake.
 const COUNTS: RangeInclusive<u32> = 1..=10_000_000;
 const COUNTS_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 
 /// The `[proxy]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// Addresses to listen on, at least one, without duplicates. For port 0, the system chooses a port.
+    /// Addresses to listen on, at least one, without duplicates.
     pub listen: Vec<SocketAddr>,
     /// Number of worker threads, 1 to 1024; by default one for each core.
     pub threads: usize,
@@ -52,7 +49,6 @@ pub struct Proxy {
     pub annotate_allowed: bool,
     /// Names of the request fields that are not forwarded.
     pub strip: Vec<HeaderName>,
-    /// Limits of the head of a request.
     pub head: HeadLimits,
     /// How long a client may take to send the head of a request.
     pub header_timeout: Duration,
@@ -75,7 +71,7 @@ pub struct Proxy {
     /// How long open exchanges may continue after robotgate begins to stop. Zero ends them immediately.
     pub shutdown_timeout: Duration,
     pub limits: ClientLimits,
-    /// `[proxy.tls]`: the TLS listeners. `None` if the configuration has no such section.
+    /// `[proxy.tls]`; `None` without this section.
     pub tls: Option<Tls>,
 }
 
@@ -117,8 +113,7 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// The private key of the certificate, PEM.
     pub key: PathBuf,
-    /// The root certificates against which clients' certificates are checked. If the list is empty, robotgate asks
-    /// clients for no certificate.
+    /// The root certificates for clients' certificates. If empty, robotgate asks clients for no certificate.
     pub client_roots: Arc<[CertificateDer<'static>]>,
 }
 
@@ -179,7 +174,7 @@ impl Proxy {
 // === impl Tls ===
 
 impl Tls {
-    /// Reads the section. Returns `None` if it is missing or incomplete. `plain` are the addresses of `proxy.listen`.
+    /// Returns `None` if the section is missing or incomplete. `plain` are the addresses of `proxy.listen`.
     fn read(table: &Table<'_>, plain: &[SocketAddr]) -> Option<Self> {
         table.span()?;
         let checker = table.checker;
@@ -217,7 +212,6 @@ impl Tls {
     }
 }
 
-/// Reads addresses to listen on, at least one, without duplicates.
 pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr> {
     if raw.get_ref().is_empty() {
         checker.complain(
@@ -240,7 +234,6 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
     addresses
 }
 
-/// Parses an address with a port. If one of the two is missing, the error says which.
 fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -271,7 +264,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Parses the name of a request field that `strip` may name.
 fn stripped_field(text: &str) -> Result<HeaderName, String> {
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| {
         format!(r#""{text}" is not the name of a request field; write it without a colon, like "X-Original-URL""#)

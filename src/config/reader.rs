@@ -1,6 +1,4 @@
 //! Writes the messages for syntax errors, unknown keys and values of the wrong type. They say what to write instead.
-//!
-//! This module knows TOML, but not what the keys mean.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,8 +12,7 @@ use super::keys::Recording;
 use super::reading::Reading;
 use super::text::SourceText;
 
-/// Reports a syntax error in `text`. If the error is the most common one, a value without quotes, the message says how
-/// to write the value. Otherwise, it is the TOML parser's message.
+/// Reports a syntax error in `text`. For the most common one, a value without quotes, the message says how to write it.
 pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Complaint {
     let span = error.span().unwrap_or_default();
     let value = bare_value(text, span.start);
@@ -34,8 +31,7 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     }
 }
 
-/// Returns the range of the value without quotes at the byte `at`, if this value follows `key =` or is an item of a
-/// list. Otherwise, returns `None`.
+/// Returns the range of the value without quotes at the byte `at`, if it follows `key =` or is an item of a list.
 fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     let delimiters = ['"', '\'', '=', '[', ']', '{', '}', ',', '#', '\n'];
     let (before, after) = text.split_at_checked(at)?;
@@ -62,8 +58,7 @@ fn in_list(text: &str) -> bool {
 /// Says how to write `word`, a value without quotes that follows `before`. To find out which type the key takes, this
 /// reads the configuration `before` with an empty string as the value.
 ///
-/// Returns `None` if `word` begins with a digit and the key does not take a string. The word is then probably a
-/// misspelt number or date, and the TOML parser's message is better.
+/// Returns `None` if `word` is probably a misspelt number or date, for which the TOML parser's message is better.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");
@@ -82,12 +77,10 @@ fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<S
     }
 }
 
-/// Returns the advice to put a word in quotes.
 pub(super) fn quote(word: &str) -> String {
     format!("put it in quotes: {word:?}")
 }
 
-/// Returns the message for an unknown key.
 pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("there is no such key; did you mean \"{near}\"?"),
@@ -95,7 +88,7 @@ pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Returns the message for an unknown choice. `message` is serde's, which lists the choices in back quotes.
+/// `message` is serde's, which lists the choices in back quotes.
 pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     let choices: Vec<&str> = choices(message).collect();
     format!(
@@ -104,13 +97,12 @@ pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     )
 }
 
-/// Returns the valid choices, which serde lists in its message for an unknown choice.
+/// Returns the choices that serde lists in its message for an unknown one.
 pub(super) fn choices(message: &str) -> impl Iterator<Item = &str> {
     let (_, choices) = message.rsplit_once(", expected ").unwrap_or_default();
     choices.split('`').skip(1).step_by(2)
 }
 
-/// Describes a value for an error message.
 pub(super) fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("the string {text:?}"),
@@ -132,8 +124,7 @@ fn listed(names: &[&str], last: &str, quote: &str) -> String {
     }
 }
 
-/// Returns the known key that the user most likely meant: the one with the smallest edit distance, if that distance is
-/// small compared with the key's length.
+/// Returns the known key with the smallest edit distance, if that is small compared with the key's length.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     known

@@ -1,5 +1,4 @@
-//! Reads a configuration from the text of its sources: parses, applies what environment variables and `--set` set, and
-//! collects the mistakes.
+//! Parses the text of a configuration, applies environment variables and `--set`, and collects the mistakes.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +21,6 @@ pub(super) struct Reading<'t> {
     pub document: DeTable<'t>,
     pub config: Config,
     pub complaints: Vec<Complaint>,
-    /// The keys that the parser recorded.
     pub keys: Vec<Key>,
 }
 
@@ -54,7 +52,6 @@ impl<'t> Reading<'t> {
         }
     }
 
-    /// Returns the configuration, or the error that lists all mistakes.
     pub(super) fn checked(self, text: &SourceText) -> Result<Config, ConfigError> {
         if !self.complaints.is_empty() {
             let problems = Problems::new(text, &self.document, self.complaints);
@@ -69,7 +66,6 @@ impl<'t> Reading<'t> {
     }
 }
 
-/// Returns all keys that the parser knows.
 pub(super) fn all_keys(environment: &Environment) -> Vec<Key> {
     let (document, text) = (DeTable::new(), SourceText::default());
     let checker = Checker::new(environment, &text, Reads::Nothing).recording(Recording::All);
@@ -80,7 +76,6 @@ pub(super) fn all_keys(environment: &Environment) -> Vec<Key> {
 // === impl SourceText ===
 
 impl SourceText {
-    /// Reads the configuration file, if `sources` names one. Appends what environment variables and `--set` set.
     pub(super) fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let Some(path) = sources.file() else {
             return Ok(Self::new("", "", Path::new("/"), sources.overrides()));
@@ -104,11 +99,9 @@ impl SourceText {
     }
 }
 
-/// Returns the error for a configuration file that is not UTF-8, the only encoding of TOML.
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = SourceText::new(name, &String::from_utf8_lossy(bytes), Path::new("/"), &[]);
-    // `valid_up_to` is an offset in `bytes`. It is also right in the lossy text, because this text begins with the same
-    // bytes up to that offset.
+    // The lossy text begins with the same bytes, so the offset `valid_up_to` is right there too.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

@@ -6,8 +6,7 @@ use super::{Config, ConfigError};
 
 impl Config {
     /// Reads the canonical text of a configuration, but none of the files that it names. If this version of robotgate
-    /// does not accept the whole text, reads only the parts on which decisions depend. Everything else then has its
-    /// default.
+    /// does not accept the whole text, reads only the parts on which decisions depend.
     ///
     /// # Errors
     /// Fails if this version does not accept even these parts.
@@ -36,12 +35,11 @@ impl Config {
     }
 }
 
-/// What errors call the configuration text, in place of a file name.
 const NAME: &str = "the stored configuration";
 /// The sections on which decisions and their log lines depend.
 const SECTIONS: [&str; 7] = ["https", "robots", "audit", "identity", "pace", "usage", "bot"];
 const HTTPS: [&str; 3] = ["mode", "unverifiable", "tunnel"];
-/// The keys of `[audit]` that say which parts of URLs and User-Agents the log leaves out.
+/// The keys that say which parts of URLs and User-Agents the log leaves out.
 const AUDIT: [&str; 2] = ["redact-query", "user-agent"];
 const REQUIRED: &str = "required";
 const PROOFS: [&str; 3] = ["credentials", "certificates", "networks"];
@@ -62,8 +60,7 @@ mod tests {
             let keys = keys.iter().filter(|key| key.table == table);
             keys.map(|key| key.name).collect()
         };
-        // A replay does not need these sections: decisions do not depend on them, or the log contains their effect on
-        // each decision.
+        // Decisions do not depend on these sections, or the log contains their effect.
         let others = [
             "proxy", "refusals", "cache", "evidence", "fleet", "ftp", "egress", "admin", "expect",
         ];

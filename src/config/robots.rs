@@ -1,5 +1,5 @@
-//! `[robots]` and `[robots.unreachable]`: how robotgate reads and fetches robots.txt files, how long it uses a copy,
-//! and what applies if it can fetch none.
+//! `[robots]` and `[robots.unreachable]`: how robotgate reads and fetches robots.txt files, and how long it uses a
+//! copy.
 //!
 //! This module fetches nothing. The default times are in [`crate::copy`].
 
@@ -18,18 +18,14 @@ use crate::robots::Profile;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 
-/// Allowed times for which a robots.txt copy is valid. With less than a second, every request would need a fetch. With
-/// more than a month, a site's changes would have no effect for too long.
+/// How long a copy may be valid. With less than a second, every request would need a fetch.
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
-/// Allowed numbers of simultaneous fetches. Each fetch uses a connection and up to 500 KiB. More than ten thousand is
-/// probably a mistake.
+/// Allowed numbers of simultaneous fetches. Each fetch uses a connection and up to 500 KiB.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
-/// Allowed times to deny while a robots.txt is unreachable. RFC 9309 §2.4 allows zero. For more than a year, an
-/// operator can write `then = "deny"`, which denies without a time limit.
+/// Allowed times to deny while a robots.txt is unreachable. RFC 9309 §2.4 allows zero.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);
-/// Allowed times between two attempts to fetch. Attempts within a second would burden a failing server. After more than
-/// a day, robotgate would not notice for too long that a site works again.
+/// Allowed times between two attempts to fetch. Attempts within a second would burden a failing server.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 
 /// The `[robots]` section.
@@ -38,17 +34,14 @@ pub struct Robots {
     /// The profile, how long copies are valid, and what failures mean. In a valid configuration, `min_ttl` ≤
     /// `default_ttl` ≤ `max_ttl`, and no wait before a retry is longer than `retry.longest`.
     pub policy: Policy,
-    /// Whether each path is also checked in the form that common servers make of it when they decode it
-    /// ([`crate::origin::Strict`]).
+    /// Whether each path is also checked as common servers decode it ([`crate::origin::Strict`]).
     pub strict_paths: bool,
-    /// How robotgate fetches a robots.txt.
     pub fetch: FetcherOptions,
     /// How long a request waits for a fetch before it is refused.
     pub wait: Duration,
     /// Maximum number of concurrent fetches, 1 to 10,000.
     pub max_fetches: usize,
-    /// If a bot itself requests a robots.txt, whether robotgate answers with its own copy instead of forwarding the
-    /// request.
+    /// Whether robotgate answers a bot's request for a robots.txt with its own copy instead of forwarding it.
     pub serve_copies: bool,
 }
 
@@ -86,10 +79,8 @@ impl Robots {
     }
 }
 
-/// Reads `default-ttl`, `min-ttl` and `max-ttl`.
-///
 /// If `default-ttl` or `min-ttl` is not set, its default is adjusted so that `min-ttl` ≤ `default-ttl` ≤ `max-ttl`. So
-/// `max-ttl = "1h"` alone is valid. `max-ttl` itself is never adjusted to the other keys.
+/// `max-ttl = "1h"` alone is valid.
 fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
     let keys = ["default-ttl", "min-ttl", "max-ttl"];
     let [raw_default, raw_min, max] = keys.map(|key| table.time(key, TTLS));
@@ -139,8 +130,7 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     }
 }
 
-/// Reads `retry-first`, `retry-busy` and `retry-longest`. The first two may not exceed `retry-longest`. Their defaults
-/// are lowered if `retry-longest` requires it. `retry-longest` itself is never adjusted to the other keys.
+/// `retry-first` and `retry-busy` may not exceed `retry-longest`, which lowers their defaults if necessary.
 fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     let keys = ["retry-first", "retry-busy", "retry-longest"];
     let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));
@@ -159,7 +149,6 @@ fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     Retry { first, busy, longest }
 }
 
-/// Returns the error message for a time that is longer than the time of another key.
 fn too_long(time: Duration, key: &str, than: Duration) -> String {
     format!(
         "{} is longer than {key}, which is {}; write at most that, or raise {key}",

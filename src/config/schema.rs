@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration file, for editors. It is made from the keys that the parser reports, and the
+//! The JSON Schema of the configuration file, for editors. It is made from the keys that the parser records, and the
 //! descriptions in docs/configuration.md.
 
 use std::collections::BTreeMap;
@@ -14,11 +14,10 @@ use super::units;
 // === impl Config ===
 
 impl Config {
-    /// Returns the JSON Schema (draft 2020-12) of the configuration file. A TOML value whose type JSON does not have,
-    /// such as a date, has the type `string`, as editors expect.
+    /// Returns the JSON Schema (draft 2020-12) of the configuration file. A TOML type that JSON does not have, such as
+    /// a date, is a `string`, as editors expect.
     pub fn schema() -> Value {
-        // Leave out the defaults that depend on the machine. These are the defaults that differ between two different
-        // environments.
+        // Leave out the defaults that depend on the machine: those that differ between two environments.
         let [keys, others] = [("/var/lib/robotgate", 1), ("/", 2)].map(|(state_dir, cores)| {
             all_keys(&Environment {
                 state_dir: state_dir.into(),
@@ -40,7 +39,6 @@ impl Config {
     }
 }
 
-/// Returns the schema of a table.
 fn object(tables: &BTreeMap<String, Vec<Key>>, name: &str, descriptions: &Descriptions<'_>) -> Map<String, Value> {
     let keys = tables.get(name).map(Vec::as_slice).unwrap_or_default();
     let properties = keys.iter().map(|key| {
@@ -71,7 +69,6 @@ fn object(tables: &BTreeMap<String, Vec<Key>>, name: &str, descriptions: &Descri
     schema
 }
 
-/// Returns the schema of a value that is not a table.
 fn value(kind: &Kind) -> Value {
     let text = || json!({ "type": "string" });
     let list = |items: Value| json!({ "type": "array", "items": items });
@@ -131,7 +128,7 @@ impl<'d> Descriptions<'d> {
                 text.push_str(if text.is_empty() { "" } else { " " });
                 text.push_str(line);
             } else if line.is_empty() && section.is_some_and(|name| descriptions.contains_key(name)) {
-                // The section's first paragraph has ended. Do not read the others.
+                // The section's first paragraph has ended.
                 section = None;
             }
             let cells: Vec<&str> = line.split(" | ").collect();
@@ -153,7 +150,7 @@ impl<'d> Descriptions<'d> {
         let values = match kind {
             Kind::Duration(range) | Kind::Size(range) => Some(&**range),
             Kind::Text | Kind::Texts | Kind::TextOrTexts | Kind::Date | Kind::Ports => *values,
-            // For a key of any other kind, the schema itself lists the allowed values, so the description need not.
+            // The schema itself lists the values of the other kinds.
             _ => None,
         };
         Some(match values {
@@ -163,7 +160,6 @@ impl<'d> Descriptions<'d> {
     }
 }
 
-/// Returns whether the line is part of a table, a heading, or the first or last line of a code block.
 fn is_markup(line: &str) -> bool {
     line.starts_with(['|', '#']) || line.starts_with("```")
 }
@@ -176,7 +172,7 @@ fn without_links(text: &str) -> String {
         let Some((target, after)) = after.split_once(')') else {
             break;
         };
-        // The text of a link can itself begin with a bracket, as in "[`[pace]`](#pace)". So look for "[`[" first.
+        // The text of a link can itself begin with a bracket, as in "[`[pace]`](#pace)".
         let open = before
             .rfind("[`[")
             .or_else(|| before.rfind('['))

@@ -16,15 +16,12 @@ use crate::seal::{self, SealOptions};
 use crate::store::DiskOptions;
 use crate::usage::{Unknown, UsagePolicy, VocabularyPolicy};
 
-/// Allowed memory for robots.txt copies. Two copies of the largest size have to fit. More than a tebibyte probably has
-/// the wrong unit.
+/// Allowed memory for robots.txt copies. Two copies of the largest size have to fit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
-/// Allowed sizes of the cache file. Several robots.txt files of the largest size have to fit. More than a pebibyte
-/// probably has the wrong unit.
+/// Allowed sizes of the cache file. Several robots.txt files of the largest size have to fit.
 const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Allowed times to keep a copy that no request uses. A copy must survive a night without requests. More than ten years
-/// probably has the wrong unit.
+/// Allowed times to keep a copy that no request uses. A copy must survive a night without requests.
 const KEEPS: RangeInclusive<Duration> = DAY..=Duration::from_secs(3650 * 24 * 60 * 60);
 
 /// The `[refusals]` section.
@@ -39,9 +36,8 @@ pub struct Refusals {
 /// The `[cache]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// The file that keeps robots.txt copies across restarts. It may not exist yet. `None` if `persist` is false.
+    /// The file that keeps robots.txt copies across restarts, if `persist` is true. It may not exist yet.
     pub path: Option<PathBuf>,
-    /// Options of the file in `path`.
     pub disk: DiskOptions,
     /// Maximum memory for robots.txt copies and the data parsed from them, in bytes.
     pub max_bytes: u64,
@@ -85,7 +81,7 @@ impl Default for Refusals {
     }
 }
 
-/// Reads a status that must be one of two values. The first is the default.
+/// Reads a status that must be one of two. The first is the default.
 fn one_of(table: &Table<'_>, key: &'static str, [default, other]: [StatusCode; 2]) -> StatusCode {
     let Some(raw) = table.one_of(key, &[default.as_u16(), other.as_u16()]) else {
         return default;
@@ -126,10 +122,10 @@ impl Cache {
     }
 }
 
-/// Reads the `[evidence]` section. Also returns how the audit log is sealed, and whether the proxy seals it.
+/// Also returns how the audit log is sealed, and whether the proxy seals it.
 ///
-/// By default, the evidence file is next to the cache file. If there is no cache file because of `persist = false` in
-/// `[cache]`, there is no evidence store either, unless this section sets `enabled = true` or `path`.
+/// By default, the evidence file is next to the cache file. Without a cache file, there is no evidence store unless
+/// this section sets `enabled = true` or `path`.
 pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOptions>, SealOptions, bool) {
     let path = table.text("path");
     let enabled = table.flag("enabled");
@@ -202,8 +198,7 @@ impl Audit {
     }
 }
 
-/// Reads `mask-client`. If `ipv4` or `ipv6` is not set, it has its default, so that addresses of this version are not
-/// logged whole by mistake.
+/// A missing `ipv4` or `ipv6` has its default, so that no address is logged whole by mistake.
 fn mask_client(table: &Table<'_>) -> Option<ClientMask> {
     table.span()?;
     Some(ClientMask {
@@ -229,7 +224,6 @@ fn redact_query(table: &Table<'_>) -> RedactQuery {
     }
 }
 
-/// Reads the `[usage]` section.
 pub(super) fn usage(table: &Table<'_>) -> UsagePolicy {
     let policy = |key| table.choice_or(key, VocabularyPolicy::default());
     UsagePolicy {

@@ -1,17 +1,15 @@
 //! The keys that a configuration sets, as a flat list, to show to an operator and to compare two files.
 //!
-//! The keys of a bot contain the bot's name, not its index in the file, and the keys of a tunnel contain its host. So a
-//! new entry does not change the keys of the entries after it. Values are as written. They contain no secret, because
-//! secrets are in separate files.
+//! The keys of a bot contain its name and not its index, so a new entry does not change the keys of the entries after
+//! it. Values contain no secret, because secrets are in separate files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use toml::{Table, Value};
 
-/// The keys that a configuration file, environment variables and `--set` set: each as a dotted name, with its value in
-/// TOML. Two `Settings` always compare equal, so that configurations with the same meaning are equal however they are
-/// written. To compare the keys, use [`Settings::changes`].
+/// The keys that a configuration sets, with their values in TOML. Two `Settings` always compare equal, so that
+/// configurations with the same meaning are equal; to compare the keys, use [`Settings::changes`].
 #[derive(Clone, Debug, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
@@ -25,11 +23,11 @@ pub struct KeyChange {
 /// How a key has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The value before and after. It is "default" if the key is not set, and "none" if the whole entry, such as a bot,
+    /// The value before and after. It is "default" if the key is not set, and "none" if its whole entry, such as a bot,
     /// does not exist.
     Value { before: String, after: String },
-    /// A secret has changed, or the content of a file that the configuration names, such as a certificate. robotgate
-    /// does not show the content. The text says what is different, such as `another certificate`.
+    /// A secret or the content of a named file, such as a certificate, has changed. The text says what is different,
+    /// such as `another certificate`, but does not show it.
     Unseen(&'static str),
 }
 
@@ -60,14 +58,13 @@ impl Settings {
         self.0.insert(key, value);
     }
 
-    /// Adds the keys of a list of tables, such as all `[[bot]]` tables. `key` is the name of the list, such as `bot`.
+    /// Adds the keys of a list of tables, such as `[[bot]]`.
     fn add_entries(&mut self, key: &str, entries: Vec<Value>) {
         let mut names: Vec<Value> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.into_iter().enumerate() {
             let name = NAMES.iter().find_map(|name| entry.get(name)?.as_str());
             let name = name.map_or_else(|| (index + 1).to_string(), str::to_owned);
-            // The order of `[[bot]]` and `[[https.tunnel]]` entries matters, so record it. The order of `[[expect]]`
-            // cases does not matter.
+            // The order of these entries matters, so record it.
             if NAMED.contains(&key) {
                 names.push(name.clone().into());
             }
@@ -106,7 +103,7 @@ impl Settings {
         let (entry, _) = key.rsplit_once('.').unwrap_or_default();
         let is_in = |list: &str| entry.strip_prefix(list).is_some_and(|name| name.starts_with('.'));
         let sets = |name: &str| self.0.contains_key(&format!("{entry}.{name}"));
-        // Every entry, such as a `[[bot]]`, sets its name. So if the name is not set, the entry does not exist.
+        // Every entry sets its name or host. So if neither is set, the entry does not exist.
         let has_no_entry = NAMED.into_iter().any(is_in) && !NAMES.into_iter().any(sets);
         if has_no_entry { NO_ENTRY } else { DEFAULT }.to_owned()
     }
@@ -118,7 +115,7 @@ impl PartialEq for Settings {
     }
 }
 
-// === impl Change ===
+// === impl KeyChange ===
 
 impl fmt::Display for KeyChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,7 +128,7 @@ impl fmt::Display for KeyChange {
     }
 }
 
-/// Lists of tables whose order matters, so that a change of the order is a change of the configuration.
+/// Lists of tables whose order matters.
 const NAMED: [&str; 2] = ["bot", "https.tunnel"];
 const NAMES: [&str; 2] = ["name", "host"];
 const DEFAULT: &str = "default";

@@ -16,8 +16,7 @@ use super::text::{Origin, SourceText, to_table};
 // === impl Config ===
 
 impl Config {
-    /// Returns every key that has a value, as TOML that means the same as the sources. A comment after each value says
-    /// where the value comes from. The output has no secrets, because the files with secrets are not read.
+    /// Returns every key that has a value, without secrets, as TOML that means the same as the sources.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or the configuration is invalid.
@@ -42,10 +41,9 @@ impl Config {
     }
 }
 
-/// The keys to show.
 struct Shown<'k> {
     keys: &'k [Key],
-    /// All keys that the file, environment variables and `--set` set, with their values.
+    /// What the sources set.
     set: Table,
     text: &'k SourceText,
 }
@@ -80,8 +78,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Returns a key with its value, and where the value comes from. Returns `None` for a table, and for a key without
-    /// a value.
+    /// Returns a key with its value, and where the value comes from.
     fn line(&self, key: &Key) -> Option<(String, String)> {
         if matches!(key.kind, Kind::Table | Kind::Tables) {
             return None;
@@ -98,7 +95,6 @@ impl Shown<'_> {
         Some((format!("{} = {value}", key.name), origin))
     }
 
-    /// Returns the value that the sources set for a key.
     fn value(&self, key: &Key) -> Option<&Value> {
         let mut path = key.table.split('.').filter(|name| !name.is_empty());
         let table = path.try_fold(&self.set, |table, name| match table.get(name)? {
@@ -200,7 +196,7 @@ delay = "5s"
             let meant = Reading::of(&environment(), &text, Reads::NoSecrets, Recording::Nothing);
             let mut meant = meant.checked(&text).unwrap_or_else(|error| panic!("{error}"));
             let mut read = parse(&shown);
-            // `[[expect]]` cases contain their line numbers, which differ. So do not compare them.
+            // The line numbers in `[[expect]]` cases differ.
             (meant.expect, read.expect) = (Vec::new(), Vec::new());
             assert_eq!(read, meant, "{shown}");
         }

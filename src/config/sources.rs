@@ -1,7 +1,7 @@
 //! Where a configuration comes from: a file, environment variables, and the option `--set`. If two of them set the same
 //! key, the later one in this order wins.
 //!
-//! This module reads no file. [`Sources::new`] gets the environment variables as a parameter.
+//! This module reads neither the file nor the environment.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,13 +11,12 @@ use std::sync::Arc;
 
 use super::ConfigError;
 
-/// The sources of a configuration. They are kept while the process runs, so that each reload reads the file again and
-/// applies the same environment variables and options.
+/// The sources of a configuration. Each reload reads the same sources again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// The configuration file. If there is none, every key that `overrides` does not set has its default.
+    /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// What environment variables and `--set` set, in ascending order of precedence.
+    /// In ascending order of precedence.
     overrides: Vec<Override>,
 }
 
@@ -32,7 +31,6 @@ pub(super) struct Override {
 /// A key and its value, such as `proxy.listen=0.0.0.0:3128`. The value is TOML, or a text without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The dotted key.
     pub(super) key: String,
     pub(super) value: String,
 }
@@ -81,8 +79,8 @@ impl Sources {
             let setting = Setting { key, value };
             overrides.push(Override { place, setting });
         }
-        // Sort the variables, because the environment has no fixed order. A variable that sets a whole table then comes
-        // before the variables for keys of this table, and does not overwrite what they set.
+        // A variable that sets a whole table must come before the variables for its keys, so that it does not overwrite
+        // them.
         overrides.sort_by(|one, other| one.setting.key.cmp(&other.setting.key));
         overrides.extend(set.iter().map(|setting| Override {
             place: SET_OPTION.into(),
@@ -109,7 +107,7 @@ impl Sources {
         set.map(|set| &set.setting)
     }
 
-    /// Describes the sources for a message: the path of the file, or words that say that there is no file.
+    /// Describes the sources for a message: usually by the path of the file.
     pub fn name(&self) -> String {
         match (&self.file, self.overrides.is_empty()) {
             (Some(file), _) => file.display().to_string(),
@@ -153,8 +151,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Returns whether the environment variable is about the configuration. Other variables that begin with `ROBOTGATE_`
-/// are ignored: Kubernetes sets some for a service that is called `robotgate`.
+/// Ignores other variables that begin with `ROBOTGATE_`: Kubernetes sets some for a service that is called `robotgate`.
 fn is_ours(name: &str) -> bool {
     name == FILE_VARIABLE || name.starts_with(SET_PREFIX)
 }

@@ -1,9 +1,7 @@
-//! Reads the values of a table of the configuration file. Each value must have the type that its key requires.
+//! Reads the values of a table of the configuration file, which must have the types that their keys require.
 //!
-//! The code of each section calls a method here for each of its keys. A value that cannot be read is reported with its
-//! place, and the section continues with a default, so that one run finds all mistakes of a file. A key that no section
-//! reads is unknown. Each reading method also records what the key takes, for the schema and for `robotgate config
-//! show`. This module does not know what a value is for.
+//! A value that cannot be read is reported, and the section continues with a default, so that one run finds all
+//! mistakes of a file. Each method also records what its key takes, for the schema and for `robotgate config show`.
 
 mod values;
 
@@ -20,9 +18,9 @@ use super::reader;
 /// A table of the configuration file. The file need not contain it.
 pub(super) struct Table<'c> {
     pub checker: &'c Checker<'c>,
-    /// The dotted name of the table, without list indexes. The name of the top level of the file is empty.
+    /// The dotted name, without list indexes; empty for the top level of the file.
     name: String,
-    /// If the table is an entry of a list of tables (`[[name]]`), its index in the list.
+    /// The index in a list of tables (`[[name]]`).
     entry: Option<usize>,
     raw: Option<Spanned<&'c DeTable<'c>>>,
     /// The keys that the code of the section has asked for.
@@ -31,10 +29,9 @@ pub(super) struct Table<'c> {
 
 type Value<'c> = Spanned<DeValue<'c>>;
 
-/// The empty list, as the default of a key that takes a list.
+/// The default of a key that takes a list.
 pub(super) const NONE: Vec<toml::Value> = Vec::new();
 
-// Descriptions of expected types, for messages.
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list in brackets";
 const TABLE: &str = "a table";
@@ -42,7 +39,6 @@ const TABLE: &str = "a table";
 // === impl Table ===
 
 impl<'c> Table<'c> {
-    /// Reads the top level of the file with `read`.
     pub(super) fn file<T>(
         document: &'c DeTable<'c>,
         checker: &'c Checker<'c>,
@@ -51,7 +47,7 @@ impl<'c> Table<'c> {
         Self::read(checker, (String::new(), None), Some(Spanned::new(0..0, document)), read)
     }
 
-    /// Reads a table with `read`. Then reports the keys that `read` did not ask for, as unknown.
+    /// Reports the keys that `read` did not ask for, as unknown.
     fn read<T>(
         checker: &'c Checker<'c>,
         (name, entry): (String, Option<usize>),
@@ -76,8 +72,7 @@ impl<'c> Table<'c> {
         taken
     }
 
-    /// Reads the table at a key with `read`. Also calls `read` if the file does not contain the table: all its keys
-    /// then have no value.
+    /// Also calls `read` if the file does not contain the table: all its keys then have no value.
     pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'c>) -> T) -> T {
         let name = self.name_of(key);
         let raw = self.value(key, || Kind::Table).and_then(|value| match value.get_ref() {
@@ -91,7 +86,6 @@ impl<'c> Table<'c> {
         Self::read(self.checker, (name, None), raw, read)
     }
 
-    /// Reads each of the tables written as `[[key]]` with `read`.
     pub(super) fn tables<T>(&self, key: &'static str, mut read: impl FnMut(&Table<'c>) -> Option<T>) -> Vec<T> {
         let name = self.name_of(key);
         let tables = self
@@ -119,28 +113,25 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// Returns where the table's header is. Returns `None` if the file does not contain the table.
+    /// Returns where the table's header is, if the file contains the table.
     pub(super) fn span(&self) -> Option<Range<usize>> {
-        // To record all keys, the parser must also read the sections that the file lacks. So pretend that the table is
-        // at 0..0.
+        // To record all keys, also read the sections that the file lacks, as if they were at 0..0.
         let absent = (self.checker.recording == Recording::All).then_some(0..0);
         self.raw.as_ref().map(Spanned::span).or(absent)
     }
 
-    /// Returns where the value at a dotted key is, whatever its type. The key does not count as read.
+    /// Returns where the value at a dotted key is. The key does not count as read.
     pub(super) fn span_of(&self, dotted: &str) -> Option<Range<usize>> {
         let mut keys = dotted.split('.');
         let first = self.raw.as_ref()?.get_ref().get(keys.next()?)?;
         Some(keys.try_fold(first, |value, key| value.get_ref().get(key))?.span())
     }
 
-    /// Reports a key that is missing from this table.
     pub(super) fn missing(&self, key: &'static str, message: String) {
         self.checker.missing(self.span().unwrap_or_default(), key, message);
     }
 
-    /// Reads the value of a required key with `take`. `example` is a value in TOML, which the error shows if the key is
-    /// missing.
+    /// Reads a required key with `take`. If it is missing, the error shows `example`, a value in TOML.
     pub(super) fn required<T>(
         &self,
         key: &'static str,
@@ -156,14 +147,13 @@ impl<'c> Table<'c> {
         taken
     }
 
-    /// Records the default of a key that was read before. This is for keys whose reading method does not get the
-    /// default as an argument.
+    /// Records the default of a key that was read before.
     pub(super) fn has_default(&self, key: &'static str, default: impl Into<toml::Value>) {
         self.checker
             .amend(&self.name, key, |key| key.default = Some(default.into()));
     }
 
-    /// Records that the default of a key that was read before does not apply, because of another key.
+    /// Records that a key that was read before has no default, because of another key.
     pub(super) fn has_no_default(&self, key: &'static str) {
         self.checker.amend(&self.name, key, |key| key.default = None);
     }
@@ -179,7 +169,7 @@ impl<'c> Table<'c> {
         });
     }
 
-    /// Returns the value of a key. `kind` says what the key takes, for the list of recorded keys.
+    /// Returns the value of a key, and records the key.
     fn value(&self, key: &'static str, kind: impl FnOnce() -> Kind) -> Option<&'c Value<'c>> {
         self.known.borrow_mut().push(key);
         let value = self.raw.as_ref().and_then(|raw| raw.get_ref().get(key));
@@ -195,7 +185,7 @@ impl<'c> Table<'c> {
         value
     }
 
-    /// Converts the value with `take`. Reports the value if `take` returns `None`, because its type is wrong.
+    /// Converts the value with `take`. `None` means that the type is wrong, which is reported.
     fn typed<T>(
         &self,
         value: &'c Value<'c>,
@@ -220,7 +210,6 @@ impl<'c> Table<'c> {
         None
     }
 
-    /// Reads a list whose items all have the expected type.
     fn items<T>(
         &self,
         list: &'c Value<'c>,

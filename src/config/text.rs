@@ -1,7 +1,5 @@
-//! The text that a configuration is read from. It is the text of the file, followed by a line `key=value` for each
-//! environment variable and each `--set`. So the range of a value's bytes says which of these it comes from.
-//!
-//! This module has no list of keys. Its callers say which keys take only text.
+//! The text of a configuration: the file, followed by a line `key=value` for each environment variable and each
+//! `--set`. So the range of a value's bytes says which of these it comes from.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -16,8 +14,6 @@ use toml::{Spanned, Table};
 use super::error::Complaint;
 use super::sources::Override;
 
-/// The texts of all sources of the configuration, one after the other: the file, then `key=value` for each environment
-/// variable and `--set`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SourceText {
     pub text: String,
@@ -25,11 +21,10 @@ pub(super) struct SourceText {
     file: Arc<str>,
     /// The folder at which relative paths in the file start.
     base_dir: PathBuf,
-    /// Where each environment variable and `--set` is in `text`.
     parts: Vec<Part>,
 }
 
-/// An environment variable or `--set` that sets a key, as a part of the text.
+/// An environment variable or `--set`.
 #[derive(Clone, Debug)]
 struct Part {
     /// Where `key=value` is in the text.
@@ -37,8 +32,8 @@ struct Part {
     /// The length of the key in bytes.
     key: usize,
     place: Arc<str>,
-    /// The text `key=value`, after as many spaces as `text` has bytes before it. So the ranges that the parser returns
-    /// for this text are also valid in `text`.
+    /// `key=value` after as many spaces as `text` has bytes before it, so that the parser's ranges are also valid in
+    /// `text`.
     padded: String,
 }
 
@@ -47,19 +42,17 @@ struct Part {
 pub(super) enum Origin<'t> {
     /// The file, and the line in it, from 1.
     File(&'t Arc<str>, usize),
-    /// An environment variable or `--set`.
     Override(&'t Arc<str>),
 }
 
-/// Returns the keys and values of the document. Leaves out where each value is in the text.
+/// Returns the document without the ranges of its values.
 pub(super) fn to_table(document: &DeTable<'_>) -> Table {
     let document = Spanned::new(0..0, document.clone());
     // A document can always be read as a table.
     Table::deserialize(Deserializer::from(document)).unwrap_or_default()
 }
 
-/// Adds the keys of `from` to `into`. If both have a key, the value of `from` replaces the value of `into`. But if both
-/// values are tables, they are merged.
+/// Adds the keys of `from` to `into`. If both have a key, tables are merged, and other values of `from` win.
 fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>) {
     for (key, mut value) in from {
         let name: &str = key.get_ref();
@@ -98,7 +91,6 @@ impl SourceText {
         joined
     }
 
-    /// Returns the part of the text that is from the configuration file.
     pub(super) fn of_file(&self) -> &str {
         &self.text[self.range(0)]
     }
@@ -111,7 +103,6 @@ impl SourceText {
         self.parts.iter().rfind(|part| part.range.start <= at)
     }
 
-    /// Says where the byte at `at` comes from.
     pub(super) fn origin(&self, at: usize) -> Origin<'_> {
         match self.part(at) {
             Some(part) => Origin::Override(&part.place),
@@ -119,8 +110,7 @@ impl SourceText {
         }
     }
 
-    /// Returns which bytes of the text come from the same source as the byte at `at`: from the file, or from one
-    /// environment variable or one `--set`.
+    /// Returns the range of the source that the byte at `at` is in: the file, one environment variable or one `--set`.
     pub(super) fn range(&self, at: usize) -> Range<usize> {
         match (self.part(at), self.parts.first()) {
             (Some(part), _) => part.range.clone(),
@@ -130,19 +120,17 @@ impl SourceText {
         }
     }
 
-    /// Returns the absolute form of `path`, which is a value that begins at the byte `at` of this text. A relative path
-    /// in the file starts at the file's folder. A relative path in an environment variable or `--set` starts at the
-    /// working directory, like the path of any option.
+    /// Returns the absolute form of `path`, a value that begins at the byte `at`. A relative path starts at the file's
+    /// folder, but in an environment variable or `--set` at the working directory.
     pub(super) fn path(&self, path: &str, at: usize) -> PathBuf {
         match self.part(at) {
-            // `absolute` fails if there is no working directory. The path then stays relative.
             Some(_) => std::path::absolute(path).unwrap_or_else(|_| path.into()),
             None => self.base_dir.join(path),
         }
     }
 
     /// Sets the keys of the environment variables and `--set` in `document`, which was parsed from the file. `texts`
-    /// are the keys that take only text. Returns the mistakes in the variables and in `--set`.
+    /// are the keys that take only text.
     pub(super) fn apply<'t>(&'t self, document: &mut DeTable<'t>, texts: &BTreeSet<String>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         for part in &self.parts {
@@ -163,8 +151,8 @@ impl SourceText {
 // === impl Part ===
 
 impl Part {
-    /// Parses the `key=value` of this environment variable or `--set`. The value is TOML or a text without quotes: it
-    /// is taken as a text if it is not valid TOML, or if the key takes only text (`is_text`).
+    /// Parses `key=value`. The value is a text without quotes if it is not valid TOML, or if the key takes only text
+    /// (`is_text`).
     fn parse(&self, is_text: bool) -> Result<DeTable<'_>, (Range<usize>, String)> {
         let value = &self.padded[self.range.start + self.key + 1..];
         let word = value.trim();
@@ -184,7 +172,7 @@ impl Part {
         }
     }
 
-    /// Returns a document that sets only one key: the key of this environment variable or `--set`, to `value`.
+    /// Returns a document that sets only this key, to `value`.
     fn table<'p>(&'p self, value: Spanned<DeValue<'p>>) -> DeTable<'p> {
         let key = self.range.start..self.range.start + self.key;
         let (mut table, mut value, mut end) = (DeTable::new(), value, key.end);
@@ -199,13 +187,11 @@ impl Part {
     }
 }
 
-/// Returns whether a value that is not valid TOML was meant as TOML, so that it is a mistake and not a text without
-/// quotes. `["a", "b` is a mistake, because it has a bracket and quotes. The address `[::1]:3128` is a text.
+/// Tells a mistake in TOML, such as `["a", "b`, from a text without quotes, such as the address `[::1]:3128`.
 fn is_meant_as_toml(word: &str) -> bool {
     word.starts_with(['"', '\'', '{']) || word.starts_with('[') && word.contains(['"', '\''])
 }
 
-/// Returns the line number of a byte, from 1.
 fn line(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
 }

@@ -1,6 +1,6 @@
 //! Durations and sizes as people write them, such as `1h 30m`, `500ms` and `256MiB`.
 //!
-//! This module never guesses: a duration without a unit, a fraction and an ambiguous unit are errors. It does no I/O.
+//! This module never guesses: a duration without a unit, a fraction and an ambiguous unit are errors.
 
 use std::fmt;
 use std::time::Duration;
@@ -30,17 +30,14 @@ const SIZES: &[(&str, u64)] = &[
     ("B", 1),
 ];
 
-/// Why a string is not a duration or size. `Display` says what to write. In an error message, this text follows the
-/// quoted string.
+/// Why a string is not a duration or size. In an error message, this text follows the quoted string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// The string is not a duration.
     #[error(r#"is not a duration; write a number and a unit, like "24h" or "5m 30s""#)]
     Duration,
-    /// Units are out of order or repeated, such as `1m 1h`, which is probably a mistake.
+    /// Units are out of order or repeated, such as `1m 1h`.
     #[error(r#"must have its units from large to small, each once; write it like "1h 30m""#)]
     Order,
-    /// The string is not a size.
     #[error(r#"is not a size; write a number and a unit, like "256MiB" or "1GB""#)]
     Size,
     /// The number does not fit into 64 bits.
@@ -51,14 +48,12 @@ pub enum UnitError {
 /// Displays a duration in the form that [`duration`] reads: `1h 30m`.
 pub struct HumanDuration(pub Duration);
 
-/// Returns a regular expression that matches every text that [`duration`] can read. It also matches texts with the
-/// units in the wrong order.
+/// Returns a regular expression for texts that [`duration`] can read. It also matches units in the wrong order.
 pub(super) fn duration_pattern() -> String {
     let units = TIMES.iter().flat_map(|(names, _)| names.iter().copied());
     format!("^(\\s*[0-9]+\\s*({}))+\\s*$", any_case(units))
 }
 
-/// Returns a regular expression for texts that [`size`] can read.
 pub(super) fn size_pattern() -> String {
     let units = SIZES.iter().map(|(name, _)| *name);
     format!("^\\s*[0-9]+\\s*({})\\s*$", any_case(units))
@@ -74,7 +69,7 @@ fn any_case<'n>(names: impl Iterator<Item = &'n str>) -> String {
     names.join("|")
 }
 
-/// Displays a size in bytes in the form that [`size`] reads, with the largest unit of which it is a multiple: `64KiB`.
+/// Displays a size in bytes in the form that [`size`] reads: `64KiB`.
 pub struct HumanSize(pub u64);
 
 /// Reads a duration: numbers with units, from large to small, with or without spaces.
@@ -131,10 +126,8 @@ pub fn size(text: &str) -> Result<u64, UnitError> {
     number.checked_mul(*bytes).ok_or(UnitError::TooLarge)
 }
 
-/// The error for a number that is too large.
 struct TooLarge;
 
-/// Splits a text into the number at its beginning and the rest, without the space between them.
 fn split_number(text: &str) -> Option<(Result<u64, TooLarge>, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -153,8 +146,7 @@ impl fmt::Display for HumanDuration {
             return f.write_str("0s");
         }
         let mut space = "";
-        // Print the largest unit as the configuration file usually does: "24h" and "36h", but "30d". Weeks are never
-        // used, and days only for seven or more whole days.
+        // Print "24h" and "36h", but "30d": weeks are never used, and days only for seven or more whole days.
         let (days, rest) = (nanos / TIMES[1].1, nanos % TIMES[1].1);
         let largest = if days >= 7 && rest == 0 { 1 } else { 2 };
         for (names, unit) in &TIMES[largest..] {

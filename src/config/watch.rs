@@ -1,8 +1,7 @@
 //! Notices changes of the configuration file, and of the files with secrets that the configuration names.
 //!
-//! This module watches directories, not the files themselves. Editors and `mv` replace the file, and Kubernetes swaps a
-//! symbolic link two levels up. It compares contents, so a change of another file or a `touch` is not a change. It
-//! never parses a file and never decides whether a change is good.
+//! This module watches directories, because editors replace the file, and Kubernetes swaps a symbolic link two levels
+//! up. It compares contents, so a `touch` is not a change. It never parses a file.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,20 +16,19 @@ use tokio::sync::mpsc;
 
 use crate::files;
 
-/// After a change in a watched directory, robotgate waits until nothing has changed for this long, and then reads the
-/// files. An editor saves a file in less time, and a person does not notice the wait.
+/// After a change, robotgate waits until nothing has changed for this long, and then reads the files. An editor saves a
+/// file in less time.
 const QUIET: Duration = Duration::from_millis(100);
-/// Maximum number of symbolic links to follow on the way to a file. Linux has the same limit when it opens a file. More
-/// links are probably a loop.
+/// Maximum number of symbolic links on the way to a file. More are probably a loop, and Linux does not follow them
+/// either.
 const MAX_LINKS: usize = 40;
 /// Maximum number of attempts to watch the right directories. Another attempt is necessary if a directory was moved
-/// before it was watched. If it is moved later, the system reports that.
+/// before it was watched.
 const MAX_ROUNDS: usize = 4;
 
 /// Waits for the content of files to change.
 ///
-/// Create the watcher before loading the configuration file. It then also notices a change while the file is being
-/// loaded.
+/// Create the watcher before loading the file, so that it also notices a change during the load.
 #[derive(Debug)]
 pub struct Watcher {
     main: Watched,
@@ -39,29 +37,24 @@ pub struct Watcher {
     watched: BTreeSet<PathBuf>,
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     stirred: mpsc::Receiver<()>,
-    /// Whether the system reported a change since the contents were last compared. It is a field and not a local
-    /// variable, so that the report is kept if the future of [`Watcher::changed`] is dropped while it waits.
+    /// Whether the system reported a change since the contents were last compared. This is a field, so that the report
+    /// is kept if the future of [`Watcher::changed`] is dropped.
     dirty: bool,
 }
 
-/// A watched file.
 struct Watched {
     path: PathBuf,
-    /// The known content, with which the next content is compared. `None` if the file could not be read at the last
-    /// [`Watched::look`], nor at any time since then.
+    /// The known content. `None` if the file could not be read since the last [`Watched::look`].
     seen: Option<Vec<u8>>,
 }
 
 /// Why a file cannot be watched. robotgate can still load it, but does not notice changes.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The system cannot create a watcher, usually because the limit of watchers is reached.
     #[error("cannot watch files for changes (if a limit is the cause, raise fs.inotify.max_user_instances): {0}")]
     Start(#[source] notify::Error),
-    /// A directory cannot be watched.
     #[error("cannot watch {} for changes (if a limit is the cause, raise fs.inotify.max_user_watches): {source}", directory.display())]
     Directory {
-        /// The directory.
         directory: PathBuf,
         /// The system's error.
         source: notify::Error,
@@ -69,7 +62,6 @@ pub enum WatchError {
     /// The path cannot be made absolute.
     #[error("cannot watch {} for changes: {source}", path.display())]
     Path {
-        /// The path.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -90,12 +82,12 @@ impl Watcher {
             path: path.to_owned(),
             source,
         })?;
-        // The channel needs room for only one message, because each message makes the receiver read all files.
+        // One message is enough, because each makes the receiver read all files.
         let (stir, stirred) = mpsc::channel(1);
         let debouncer = new_debouncer(QUIET, None, move |result: DebounceEventResult| {
             let worth_a_look = match &result {
                 Ok(events) => events.iter().any(|event| may_change_content(&event.kind)),
-                // The system may have lost events. So treat this error as a change, and read the files.
+                // The system may have lost events, so read the files.
                 Err(_) => true,
             };
             if worth_a_look {
@@ -117,9 +109,8 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Watches the files in `beside` in addition to the configuration file. Stops watching the files of an earlier call
-    /// that are not in `beside`. If `beside` has changed since that call, the current content of its files becomes the
-    /// known content.
+    /// Watches the files in `beside` too, instead of those of an earlier call. If the list has changed, the current
+    /// content of its files becomes the known content.
     ///
     /// # Errors
     ///
@@ -138,16 +129,15 @@ impl Watcher {
         watching
     }
 
-    /// Makes the current content of all files the known content. Call this before loading the files. Without this call,
-    /// a change between the last return of [`Watcher::changed`] and the load would be loaded now and reported later.
+    /// Makes the current content of all files the known content. Call this before loading the files: otherwise, a
+    /// change before the load is reported later, although it is already loaded.
     pub fn look(&mut self) {
         self.files_mut().for_each(Watched::look);
     }
 
-    /// Waits until the content of a watched file differs from the known content.
+    /// Waits until the content of a watched file differs from the known content. A missing file is not a change.
     ///
-    /// While a file is missing, this waits until the file appears. A file that comes back with the same content is not
-    /// a change. Cancel safe: no change is lost if the future is dropped.
+    /// Cancel safe: no change is lost if the future is dropped.
     pub async fn changed(&mut self) {
         loop {
             if !self.dirty {
@@ -162,7 +152,7 @@ impl Watcher {
             }
             let mut contents = self.read().await;
             if contents.iter().flatten().any(Vec::is_empty) {
-                // An empty file is probably being written. Wait for its content.
+                // An empty file is probably being written.
                 tokio::time::sleep(QUIET).await;
                 contents = self.read().await;
             }
@@ -177,7 +167,6 @@ impl Watcher {
         }
     }
 
-    /// Reads all files. Returns `None` for each file that cannot be read.
     async fn read(&self) -> Vec<Option<Vec<u8>>> {
         let mut contents = Vec::with_capacity(1 + self.beside.len());
         for file in self.files() {
@@ -204,10 +193,8 @@ impl Watcher {
         self.files().flat_map(|file| directories(&file.path)).collect()
     }
 
-    /// Watches exactly the directories that contain a watched file or a symbolic link on the way to one.
-    ///
-    /// A directory can appear or disappear just before robotgate watches it. So this repeats until nothing changes, at
-    /// most [`MAX_ROUNDS`] times.
+    /// Watches exactly the directories that contain a watched file or a symbolic link on the way to one. A directory
+    /// can change just before it is watched, so this repeats until nothing changes.
     fn watch_directories(&mut self) -> Result<(), WatchError> {
         let mut result = Ok(());
         for _ in 0..MAX_ROUNDS {
@@ -220,11 +207,10 @@ impl Watcher {
         result
     }
 
-    /// Watches these directories. Watches those again that are already watched, because a different directory may have
-    /// their name now.
+    /// Also watches those again that are already watched, because a different directory may have their name now.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
-            // An error only means that the directory or its watch no longer exists, so there is nothing to remove.
+            // This fails only if the directory or its watch no longer exists.
             let _ = self.debouncer.unwatch(gone);
         }
         self.watched.clone_from(directories);
@@ -247,8 +233,8 @@ impl Watched {
         self.seen = files::read(&self.path).ok();
     }
 
-    /// Remembers `content` as the last content of the file, and returns whether it differs from the content before. If
-    /// the file is missing (`None`), the last content stays, and this returns false.
+    /// Stores `content`, and returns whether it differs from the content before. A missing file (`None`) is not a
+    /// change.
     fn take(&mut self, content: Option<Vec<u8>>) -> bool {
         let changed = content.is_some() && self.seen != content;
         if changed {
@@ -264,15 +250,14 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Returns whether an event could mean that the content of a file has changed. Reads of a file cause events too. They
-/// must be ignored, because this module reads the files itself, and each read would cause the next one.
+/// Reads of a file cause events too. These must be ignored: this module reads the files itself, and each read would
+/// cause the next one.
 fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }
 
-/// Returns the directories that contain the file and every symbolic link on the way to it. If a directory does not
-/// exist, returns the nearest one above it. All paths are real paths: if a directory were watched by two paths,
-/// removing one watch would remove both.
+/// Returns the directories of the file and of every symbolic link on the way to it, or the nearest existing ones above.
+/// They are real paths: if a directory were watched by two paths, removing one watch would remove both.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut paths = vec![path.to_owned()];
@@ -286,7 +271,7 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
             };
             found.extend(parent.canonicalize());
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            // Join the components one by one. To join an empty path would add a slash, as if the file were a directory.
+            // Join the components one by one: joining an empty path would add a slash, as if the file were a directory.
             let real: PathBuf = parent.join(target).components().chain(rest.components()).collect();
             if paths.len() < MAX_LINKS && !paths.contains(&real) {
                 paths.push(real);

@@ -16,7 +16,6 @@ use crate::config::{
     units::{self, HumanDuration, HumanSize, UnitError},
 };
 
-/// What a duration or a size must be, for messages.
 const AMOUNT: &str = r#"a number and a unit in quotes, like "24h" or "256MiB""#;
 
 // === impl Table ===
@@ -26,19 +25,17 @@ impl<'c> Table<'c> {
         self.typed(self.value(key, || Kind::Text)?, TEXT, DeValue::as_str)
     }
 
-    /// Reads a path from `raw`, which is the value of `key`. If `key` is not set, returns the path of `file` in the
-    /// state directory.
+    /// Reads a path from `raw`, the value of `key`. The default is `file` in the state directory.
     pub(in crate::config) fn path_or_state(&self, key: &'static str, raw: Option<Text<'_>>, file: &str) -> PathBuf {
         self.path_or(key, raw, self.checker.environment.state_dir.join(file))
     }
 
-    /// Reads a path from `raw`, which is the value of `key`. If `key` is not set, returns `default`.
+    /// Reads a path from `raw`, the value of `key`.
     pub(in crate::config) fn path_or(&self, key: &'static str, raw: Option<Text<'_>>, default: PathBuf) -> PathBuf {
         self.has_default(key, &*default.to_string_lossy());
         raw.and_then(|raw| self.checker.path(&raw)).unwrap_or(default)
     }
 
-    /// Reads a string and parses it.
     pub(in crate::config) fn parsed<T, E: Display>(
         &self,
         key: &'static str,
@@ -47,7 +44,6 @@ impl<'c> Table<'c> {
         self.checker.parsed(&self.text(key)?, parse)
     }
 
-    /// Reads a list of strings.
     pub(in crate::config) fn list(&self, key: &'static str) -> Option<List<'c>> {
         self.items(self.value(key, || Kind::Texts)?, TEXT, DeValue::as_str)
     }
@@ -62,7 +58,7 @@ impl<'c> Table<'c> {
         Some(Spanned::new(value.span(), vec![text]))
     }
 
-    /// Reads a list of ports and port ranges, as strings. A port can also be written as a number.
+    /// Reads a list of ports and port ranges. A port can also be written as a number.
     pub(in crate::config) fn ports(&self, key: &'static str) -> Option<Spanned<Vec<Spanned<Cow<'c, str>>>>> {
         let expected = r#"a port like 8080 or a range in quotes like "8000-8999""#;
         self.items(self.value(key, || Kind::Ports)?, expected, |value| match value {
@@ -86,7 +82,6 @@ impl<'c> Table<'c> {
         None
     }
 
-    /// Reads one of the words that the type `T` defines. If the key is not set, returns `default`.
     pub(in crate::config) fn choice_or<T: DeserializeOwned + PartialEq>(&self, key: &'static str, default: T) -> T {
         let choice = self.choice(key);
         self.has_choice(key, &default);
@@ -145,7 +140,6 @@ impl<'c> Table<'c> {
         number
     }
 
-    /// Reads a whole number in a range.
     pub(in crate::config) fn number<T>(&self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -153,7 +147,7 @@ impl<'c> Table<'c> {
         self.number_of(["", ""], key, default, range)
     }
 
-    /// Does the same as [`Table::number`]. `words` are added to messages, as in [`Table::number_in`].
+    /// Adds `words` to messages, as [`Table::number_in`] does.
     pub(in crate::config) fn number_of<T>(
         &self,
         words: [&str; 2],
@@ -169,9 +163,8 @@ impl<'c> Table<'c> {
         number.unwrap_or(default)
     }
 
-    /// Reads a whole number in a range, for a key without a default. `things` and `or` are parts of the error for a
-    /// number out of range. `things` is what the number counts, with a space before it. `or` is an alternative, such as
-    /// `, or remove the key`. Both can be empty.
+    /// Reads a whole number, for a key without a default. The error for a number out of range contains `things`, which
+    /// the number counts, and ends with `or`, such as `, or remove the key`.
     pub(in crate::config) fn number_in<T>(
         &self,
         [things, or]: [&str; 2],
@@ -207,7 +200,6 @@ impl<'c> Table<'c> {
         time.value_or(default)
     }
 
-    /// Reads a duration within limits.
     pub(in crate::config) fn time(
         &self,
         key: &'static str,
@@ -232,8 +224,7 @@ impl<'c> Table<'c> {
         self.checker.taken(value.span(), time)
     }
 
-    /// Reads a size in bytes. `limits` is the allowed range, which `in_words` describes. A number without a unit counts
-    /// bytes.
+    /// Reads a size in bytes; a number without a unit counts bytes. `in_words` describes `limits`.
     pub(in crate::config) fn size(
         &self,
         key: &'static str,
@@ -268,7 +259,6 @@ fn amount<'c>(value: &'c DeValue<'_>) -> Option<Amount<'c>> {
     text.or_else(|| integer(value).map(Amount::Number))
 }
 
-/// Reads a TOML integer. Returns `None` if it does not fit into 128 bits.
 fn integer(value: &DeValue<'_>) -> Option<i128> {
     let number = value.as_integer()?;
     i128::from_str_radix(number.as_str(), number.radix()).ok()
@@ -280,14 +270,13 @@ fn word<T: DeserializeOwned>(name: &str) -> Result<T, Error> {
     T::deserialize(deserializer)
 }
 
-/// Returns the words that the type `T` defines. They are taken from serde's error for an unknown word, which lists
-/// them.
+/// Returns the words that the type `T` defines. serde lists them in its error for an unknown word.
 fn words<T: DeserializeOwned>() -> Vec<String> {
     let error = word::<T>("").err().map(|error| error.to_string()).unwrap_or_default();
     reader::choices(&error).map(str::to_owned).collect()
 }
 
-/// Converts a limit or a default of a key to `i64`. All limits and defaults in robotgate fit.
+/// All limits and defaults in robotgate fit into `i64`.
 fn whole(number: &impl Display) -> i64 {
     number.to_string().parse().unwrap_or(i64::MAX)
 }
