@@ -1,8 +1,7 @@
 //! Identifies the client: maps its proof and its User-Agent field to a configured bot or to a product token.
 //!
 //! It does no I/O, allocates nothing for a request, and does not decide what a bot may fetch. A User-Agent proves
-//! nothing, because any client can send any name. A proof (`proof`) is a credential, a client certificate or an
-//! address. The configuration says which bots each proof identifies.
+//! nothing; a credential, a client certificate or an address does ([`Proof`]).
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -31,14 +30,14 @@ pub use proof::{AcceptedProofs, LoggedProof, Presented, PresentedCredential, Pro
 pub struct Bot {
     /// The name in the log. It is unique in the configuration, ignoring ASCII case.
     pub name: Arc<str>,
-    /// Patterns for the User-Agent field. A request whose field matches any of them is from this bot.
+    /// Patterns for the User-Agent field, any of which identifies the bot.
     pub user_agents: Vec<AgentPattern>,
-    /// Product tokens to look for in a robots.txt, in this order. `*` is not listed, because it is always tried last.
+    /// Product tokens to look for in a robots.txt, in this order. `*` is not listed, because it always comes last.
     pub robots_agents: Vec<Box<str>>,
     pub enforcement: Enforcement,
-    /// Hosts for which the bot is exempt from robots.txt, whatever its `enforcement` is for other hosts.
+    /// Hosts for which the bot is exempt from robots.txt, whatever its `enforcement`.
     pub exempt_hosts: Vec<HostPattern>,
-    /// The minimum time between two requests of the bot to the same site. It has no effect without a `[pace]` section.
+    /// The minimum time between two requests of the bot to the same site. It has no effect without `[pace]`.
     pub delay: Option<Duration>,
     /// What the bot uses content for.
     pub purposes: Purposes,
@@ -77,7 +76,6 @@ words! {
 /// Who sends a request. `'h` is the lifetime of the User-Agent field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity<'h> {
-    /// A configured bot.
     Bot(Arc<Bot>),
     /// A bot that is not configured: the product token of its User-Agent field, as sent.
     Token(Cow<'h, str>),
@@ -116,7 +114,7 @@ words! {
 // === impl Bot ===
 
 impl Bot {
-    /// Returns the product tokens that name the bot in addition to its `user-agents`: its `robots-agents` and its name.
+    /// Returns the product tokens that name the bot: its `robots-agents` and its name.
     pub(crate) fn goes_by(&self) -> impl Iterator<Item = &str> {
         self.robots_agents.iter().map(|agent| &**agent).chain([&*self.name])
     }
@@ -125,7 +123,7 @@ impl Bot {
 // === impl Identity ===
 
 impl Identity<'_> {
-    /// Returns the same identity, without references into the request.
+    /// Returns the identity without references into the request.
     #[must_use]
     pub fn into_owned(self) -> Identity<'static> {
         match self {
@@ -149,8 +147,7 @@ impl Identity<'_> {
 // === impl IdentityMismatch ===
 
 impl IdentityMismatch {
-    /// Returns why the client has not proved which bot it is, as a sentence without a full stop. In the sentence, `it`
-    /// is the client.
+    /// Returns the reason as a sentence without a full stop, in which `it` is the client.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "its proof is for a different bot than its User-Agent names",
@@ -158,7 +155,7 @@ impl IdentityMismatch {
         }
     }
 
-    /// Returns whether the client should be asked for a credential, because one would be accepted.
+    /// Returns whether a credential would be accepted, so that the client should be asked for one.
     pub fn asks_for_credential(self) -> bool {
         matches!(self, Self::Unproven { by } if by.credential)
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use data_encoding::BASE64_NOPAD;
 
-/// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret. It allocates
-/// nothing. Its `Debug` output contains neither of the two, because a client could put the secret in place of the name.
+/// The name and the secret in the Basic scheme (RFC 7617 §2). The `Debug` output contains neither, because a client
+/// could put the secret in place of the name.
 pub(super) struct Basic {
     bytes: [u8; MAX_DECODED],
     /// Where in `bytes` the colon between name and secret is.
@@ -16,11 +16,9 @@ pub(super) struct Basic {
 // === impl Basic ===
 
 impl Basic {
-    /// Parses the value of a Proxy-Authorization field. Returns `None` if the value is malformed or has another scheme
-    /// than Basic.
+    /// Parses the value of a Proxy-Authorization field. Returns `None` if the value is malformed or not Basic.
     ///
-    /// The case of the scheme does not matter, and the base64 padding can be missing. The name must not be empty, and
-    /// ends at the first colon. Everything after it is the secret, including other colons.
+    /// The base64 padding can be missing (RFC 9110 §11.2). The first colon ends the name.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
         let value = value.trim_ascii();
         let (scheme, rest) = value.split_at_checked(SCHEME.len())?;
@@ -53,12 +51,12 @@ impl fmt::Debug for Basic {
     }
 }
 
-/// Removes the base64 padding, which is at most two `=`. The decoder then reports a third one as an error.
+/// Removes at most two `=`. The decoder then reports a third one as an error.
 fn without_padding(encoded: &[u8]) -> &[u8] {
     let once = encoded.strip_suffix(b"=").unwrap_or(encoded);
     once.strip_suffix(b"=").unwrap_or(once)
 }
 
 const SCHEME: &[u8] = b"Basic";
-/// Maximum length of a name, a colon and a secret, in bytes. A longer value cannot be one of robotgate's credentials.
+/// Maximum length of a name, a colon and a secret, in bytes.
 const MAX_DECODED: usize = 1024;

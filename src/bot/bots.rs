@@ -12,19 +12,16 @@ use super::{AcceptedProofs, AgentPattern, Bot, Cause, Credentials, Identity, pro
 #[derive(Clone, Default)]
 pub struct Bots {
     bots: Box<[Arc<Bot>]>,
-    /// The `user-agents` patterns without a `*`, indexed by their first byte in lower case. The table has 256 entries,
-    /// or none if there are no bots. With this table, one pass over a User-Agent field finds all patterns in the field.
+    /// The `user-agents` patterns without a `*`, indexed by their first byte in lower case, so that one pass over a
+    /// User-Agent field finds them all. The table has 256 entries, or none if there are no bots.
     names: Box<[Vec<Name>]>,
-    /// The `user-agents` patterns with a `*`, in the order of the configuration. The number is the index of the bot in
-    /// `bots`.
+    /// The `user-agents` patterns with a `*`, in the order of the configuration, each with the index of its bot.
     globs: Vec<(usize, AgentPattern)>,
-    /// The indices of the bots that have to prove who they are. `by_certificate` lists those that can do so by a
-    /// certificate, `by_network` those that can do so by their network.
+    /// The indices of the bots that need a proof, and of those that accept a certificate or a network as proof.
     with_proofs: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,
-    /// The names and product tokens that only a client with a proof may use, indexed by their first byte in lower case.
-    /// The table has 256 entries, or none if no bot needs a proof.
+    /// The names and product tokens that only a client with a proof may use, indexed like `names`.
     claims: Box<[Vec<Name>]>,
     credentials: Option<Credentials>,
 }
@@ -72,7 +69,6 @@ impl Bots {
         }
     }
 
-    /// Adds the credentials from the credentials file.
     #[must_use]
     pub fn with_credentials(mut self, mut credentials: Credentials) -> Self {
         let takes = |bot: &Bot, name: &str| {
@@ -89,8 +85,7 @@ impl Bots {
         self
     }
 
-    /// Returns the credentials from the credentials file. `None` if there is no such file; Proxy-Authorization fields
-    /// then have no effect.
+    /// Returns the credentials from the credentials file. Without this file, Proxy-Authorization fields have no effect.
     pub fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
@@ -101,8 +96,7 @@ impl Bots {
     }
 
     /// Returns the credentials that bots refer to but that the credentials file does not contain. Each item has the
-    /// name of the bot, the name of the credential, and the other kinds of proof that the bot accepts, such as
-    /// `its network` (empty if there are none).
+    /// names of the bot and the credential, and the bot's other kinds of proof, such as `its network`.
     pub fn missing_credentials(&self) -> Vec<(&str, &str, String)> {
         let Some(credentials) = &self.credentials else {
             return Vec::new();
@@ -122,17 +116,14 @@ impl Bots {
             .collect()
     }
 
-    /// Returns the bots that have to prove who they are, with their indices.
     pub(super) fn with_proofs(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.with_proofs)
     }
 
-    /// Returns the bots that can prove who they are by a certificate, with their indices.
     pub(super) fn by_certificate(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.by_certificate)
     }
 
-    /// Returns the bots that can prove who they are by their network, with their indices.
     pub(super) fn by_network(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.by_network)
     }
@@ -141,7 +132,7 @@ impl Bots {
         indices.iter().filter_map(|&index| Some((index, self.bots.get(index)?)))
     }
 
-    /// Returns the first bot with this product token among those that have to prove who they are.
+    /// Returns the first bot with this product token that needs a proof.
     pub(super) fn claimed_by(&self, token: &str) -> Option<&Arc<Bot>> {
         let first = token.bytes().next()?.to_ascii_lowercase();
         let names = self.claims.get(usize::from(first))?;
@@ -153,8 +144,8 @@ impl Bots {
 
     /// Identifies the sender of a request by its User-Agent fields alone, without a proof.
     ///
-    /// If the field names a configured bot, the sender is that bot. Otherwise, the sender is known only by its product
-    /// token. If a request has more than one field, its sender is unidentified.
+    /// If the field names no configured bot, the sender is known only by its product token. If a request has more than
+    /// one field, its sender is unidentified.
     pub fn identify<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>) -> Identity<'h> {
         let mut user_agents = user_agents.into_iter();
         let Some(field) = user_agents.next() else {
@@ -207,8 +198,7 @@ impl Bots {
         self.bots.get(by_glob.or(by_name)?)
     }
 
-    /// Finds the bots that have a `user-agents` pattern without a `*` that matches `field`. Returns the index of the
-    /// one that comes first in the configuration.
+    /// Returns the index of the first bot with a `user-agents` pattern without a `*` that matches `field`.
     fn first_name(&self, field: &[u8]) -> Option<usize> {
         if self.names.is_empty() {
             return None;
@@ -217,7 +207,7 @@ impl Bots {
             .filter(|&at| may_begin(field, at))
             .filter_map(|at| {
                 let names = self.names.get(usize::from(field[at].to_ascii_lowercase()))?;
-                // The names are in the order of the configuration, so the first one that matches wins.
+                // The names are in the order of the configuration.
                 let name = names.iter().find(|name| name_at(&name.text, field, at))?;
                 Some(name.bot)
             })
@@ -231,7 +221,7 @@ fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     for &index in indices {
         for token in bots.get(index).into_iter().flat_map(|bot| bot.goes_by()) {
             // Of `MJ12bot` in a robots.txt, Google's parser reads only `MJ`. So a client that calls itself `MJ` would
-            // get the rules for `MJ12bot`. That is why this short form needs the bot's proof, too.
+            // get the rules for `MJ12bot`, and needs the proof of that bot too.
             for text in [token, letters(token)] {
                 if let Some(first) = text.bytes().next() {
                     let text = text.as_bytes().into();

@@ -1,6 +1,6 @@
 //! The names in a client's certificate. They are compared with the `certificates` of a bot in the configuration.
 //!
-//! It verifies nothing: TLS has already verified the certificate and that the client has its key. It does no I/O.
+//! This module verifies nothing: TLS has verified the certificate and that the client has its key. It does no I/O.
 
 use std::{fmt, time::SystemTime};
 
@@ -11,18 +11,17 @@ use x509_parser::{extensions::GeneralName, prelude::FromDer as _, prelude::X509C
 /// The names and the expiry of a verified client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// DNS names in the certificate (RFC 5280 §4.2.1.6).
+    /// DNS names (RFC 5280 §4.2.1.6).
     dns: Vec<Box<str>>,
     uris: Vec<Box<str>>,
     /// Common names (CN) of the subject.
     common: Vec<Box<str>>,
     /// SHA-256 of the certificate in DER.
     sha256: [u8; 32],
-    /// Last moment at which the certificate is valid.
     not_after: SystemTime,
 }
 
-/// An entry of a bot's `certificates`. It says which certificates prove that a client is the bot.
+/// An entry of a bot's `certificates`: which certificates prove that a client is the bot.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum CertificateName {
     /// The one certificate whose DER has this SHA-256.
@@ -31,7 +30,7 @@ pub enum CertificateName {
     Name(Box<str>),
 }
 
-/// Why an entry of a bot's `certificates` can match no certificate. Its `Display` says what to write instead.
+/// Why an entry of a bot's `certificates` can match no certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
     #[error("is not a name; write a DNS name, a URI or the common name of the client's certificate")]
@@ -81,14 +80,13 @@ impl ClientCertificate {
         Ok(read)
     }
 
-    /// Returns whether the certificate has not expired. Its first day of validity need not be checked again: TLS did
-    /// that when the client connected.
+    /// Returns whether the certificate has not expired. TLS has checked the beginning of its validity.
     pub fn holds(&self, now: SystemTime) -> bool {
         now <= self.not_after
     }
 
-    /// Returns whether an entry matches this certificate. Upper and lower case of DNS names do not matter. A
-    /// certificate for `*.example.com` matches only an entry `*.example.com`.
+    /// Returns whether an entry matches this certificate. The case of DNS names does not matter, and `*.example.com` in
+    /// a certificate matches only the entry `*.example.com`.
     pub fn is(&self, name: &CertificateName) -> bool {
         match name {
             CertificateName::Sha256(sha256) => self.sha256 == *sha256,

@@ -1,10 +1,9 @@
 //! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
 //!
-//! This module keeps no secret, prints no hash, and does no I/O. Checking an unknown name takes as long as checking a
-//! known one, so the time does not reveal which names exist.
+//! This module keeps no secret, prints no hash, and does no I/O.
 //!
-//! The hash is one SHA-256 over a salt and the secret. A fast hash is safe, because a secret has 256 random bits and
-//! cannot be guessed. A slow one would slow down each request.
+//! The hash is one SHA-256 over a salt and the secret. A slow hash is not needed, because a secret has 256 random bits
+//! and cannot be guessed.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -23,7 +22,7 @@ pub use line::{BadLine, LineFault, is_name, name_of};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     by_name: HashMap<Arc<str>, NamedSecrets>,
-    /// How many secrets a name has at most in this file.
+    /// The largest number of secrets that a name has.
     most: usize,
 }
 
@@ -31,9 +30,9 @@ pub struct Credentials {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedSecrets {
     pub(super) name: Arc<str>,
-    /// The hashes of the name's secrets, in the order of the file. Any of the secrets is accepted.
+    /// In the order of the file. Any of the secrets is accepted.
     secrets: Vec<SecretHash>,
-    /// Indices of the bots that a client with this credential can be.
+    /// The indices of the bots that a client with this credential can be.
     pub(super) bots: Box<[usize]>,
 }
 
@@ -51,8 +50,8 @@ pub struct Verified<'a> {
     secret: &'a SecretHash,
 }
 
-/// Remembers that a credential was verified, to check later whether it is still valid. It does not contain the secret,
-/// and proves nothing by itself.
+/// Lets robotgate check later whether a verified credential is still valid. It does not contain the secret, and proves
+/// nothing by itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CredentialRecord {
     name: Arc<str>,
@@ -62,8 +61,7 @@ pub struct CredentialRecord {
 // === impl Credentials ===
 
 impl Credentials {
-    /// Checks the secret of a name. Returns `None` if the secret is wrong, or if the name is unknown or belongs to no
-    /// bot.
+    /// Returns `None` if the secret is wrong, or if the name is unknown or belongs to no bot.
     pub(super) fn verify(&self, name: &[u8], secret: &[u8]) -> Option<Verified<'_>> {
         let known = str::from_utf8(name)
             .ok()
@@ -81,7 +79,7 @@ impl Credentials {
         found.map(|(known, secret)| Verified { known, secret })
     }
 
-    /// Returns the credential if it is still valid: the credentials file still has the same secret under the same name.
+    /// Returns the credential if the credentials file still has the same secret under the same name.
     pub(super) fn recheck(&self, credential_record: &CredentialRecord) -> Option<Verified<'_>> {
         let known = self
             .by_name
@@ -94,7 +92,6 @@ impl Credentials {
         Some(Verified { known, secret })
     }
 
-    /// Records for each name the indices of the bots that it identifies.
     pub(super) fn assign(&mut self, bots_of: impl Fn(&str) -> Box<[usize]>) {
         for known in self.by_name.values_mut() {
             known.bots = bots_of(&known.name);
@@ -106,8 +103,7 @@ impl Credentials {
         self.by_name.contains_key(name)
     }
 
-    /// Returns the names of the credentials that belong to no bot, sorted. A client that presents such a credential is
-    /// refused.
+    /// Returns the names of the credentials that belong to no bot, sorted. A client that presents one is refused.
     pub fn idle(&self) -> Vec<&str> {
         let idle = self.by_name.values().filter(|known| known.bots.is_empty());
         let mut names: Vec<_> = idle.map(|known| &*known.name).collect();

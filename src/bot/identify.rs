@@ -9,8 +9,7 @@ use super::{
 // === impl Bots ===
 
 impl Bots {
-    /// Finds out what a client has proved. If its credential is invalid, its certificate and address do not count
-    /// either.
+    /// Finds out what a client has proved. If its credential is invalid, no other proof counts.
     pub fn prove<'a>(&'a self, presented: &Presented<'a>) -> Proof<'a> {
         if let Some(credentials) = self.credentials() {
             let verified = match presented.credential {
@@ -30,8 +29,7 @@ impl Bots {
         {
             return proof;
         }
-        // On an IPv6 listener, the address of an IPv4 client has the form `::ffff:192.0.2.1`. Convert it to IPv4, so
-        // that it matches `192.0.2.0/24`.
+        // On an IPv6 listener, the address of an IPv4 client is `::ffff:192.0.2.1`, and must match `192.0.2.0/24`.
         let address = presented.address.map(|address| address.to_canonical());
         if let Some(proof) = address.map(Proof::Network)
             && self.by_network().any(|(index, bot)| proof.covers(index, bot))
@@ -44,8 +42,8 @@ impl Bots {
     /// Identifies the client by its User-Agent fields and its proof. If `required` is set, a client without proof is
     /// refused.
     ///
-    /// A proof is for one or more bots, and the User-Agent must name one of them. Without a proof, the client is the
-    /// bot that its User-Agent names, unless that bot requires a proof.
+    /// The User-Agent must name one of the bots that the proof is for. Without a proof, the client is the bot that its
+    /// User-Agent names, unless that bot requires a proof.
     pub fn identify_by<'h>(
         &self,
         user_agents: impl IntoIterator<Item = &'h [u8]>,
@@ -110,7 +108,7 @@ impl Bots {
                 (Some(only), None) => Some(only),
                 _ => return identity,
             },
-            // The field can name several bots, so look for a bot that the field names and the proof is for.
+            // The field can name several bots. One of them must be a bot that the proof is for.
             Identity::Bot(named) => candidates.find(|bot| {
                 let field = field.unwrap_or_default().trim_ascii();
                 Arc::ptr_eq(bot, named) || bot.user_agents.iter().any(|pattern| pattern.matches(field))
@@ -127,8 +125,7 @@ impl Bots {
 // === impl Proof ===
 
 impl Proof<'_> {
-    /// Returns what the proof matched in the configuration: the name of a credential, an entry of `certificates` or an
-    /// entry of `networks`. The entry is that of `bot`. If `bot` is `None`, it is that of the first bot with a matching
+    /// Returns the entry of the configuration that the proof matched: that of `bot`, or of the first bot with such an
     /// entry. The result contains nothing that the client sent.
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {

@@ -1,6 +1,6 @@
 //! An entry of `user-agents`: the name of a product, or a pattern with `*` for the whole User-Agent field.
 //!
-//! It compares bytes, ignoring ASCII case, and does not parse the field.
+//! This module compares bytes, ignoring ASCII case, and does not parse the field.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use super::product::is_token_byte;
 
 /// A pattern for the User-Agent field of a bot.
 ///
-/// A pattern without a `*` must be in the field as a whole name, in a comment or elsewhere. `AcmeBot` matches
-/// `Mozilla/5.0 (compatible; AcmeBot/2.1)` but not `AcmeBot-Images/2.1`, because no token character (RFC 9110 §5.6.2)
-/// may be directly before or after the name. A pattern with a `*` must match the whole field; `*` stands for any bytes.
-/// ASCII case is ignored.
+/// A pattern without a `*` must be in the field as a whole name, without a token character (RFC 9110 §5.6.2) next to
+/// it. `AcmeBot` matches `Mozilla/5.0 (compatible; AcmeBot/2.1)` but not `AcmeBot-Images/2.1`.
+///
+/// A pattern with a `*` must match the whole field; `*` stands for any bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AgentPattern {
     text: Box<str>,
 }
 
-/// The error for an empty pattern, which would match every field.
+/// The pattern is empty, and would match every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pattern is empty; write at least one character")]
 pub struct EmptyPattern;
@@ -38,18 +38,18 @@ impl AgentPattern {
         Ok(Self { text: text.into() })
     }
 
-    /// Returns the pattern, trimmed.
+    /// Returns the pattern without white space around it.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns whether the pattern contains a `*`, so that it has to match the whole field.
+    /// Returns whether the pattern contains a `*`, and so must match the whole field.
     pub fn is_glob(&self) -> bool {
         self.text.contains('*')
     }
 
-    /// Returns the product token at the start of the pattern, such as `AcmeBot` in `AcmeBot/2`. `None` if a robots.txt
-    /// cannot name it.
+    /// Returns the product token at the start of the pattern, such as `AcmeBot` in `AcmeBot/2`, if a robots.txt can
+    /// name it.
     pub fn product(&self) -> Option<&str> {
         let product = self.text.split(['/', ' ']).next()?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -85,9 +85,8 @@ pub(super) fn name_at(name: &[u8], field: &[u8], at: usize) -> bool {
         && (end == field.len() || may_begin(field, end))
 }
 
-/// Returns whether the pattern matches the whole text. At a byte that does not match, this lets the last `*` stand for
-/// one more byte and tries again. Changing an earlier `*` would not help, so the work is at most the product of both
-/// lengths.
+/// If a byte does not match, the last `*` stands for one more byte. To change an earlier `*` would not help, so the
+/// work is at most the product of both lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_star = None;

@@ -1,31 +1,26 @@
-//! The grammar of a User-Agent field (RFC 9110 §10.1.5): products, versions and comments, and which product names the
-//! client.
+//! Parses a User-Agent field (RFC 9110 §10.1.5): its products and comments, and which product names the client.
 //!
-//! It accepts any bytes, and skips everything that is neither a product nor a comment. It does not know the configured
-//! bots.
+//! This module accepts any bytes, and skips everything that is neither a product nor a comment. It does not know the
+//! configured bots.
 
 use std::cmp::Ordering;
 
 use super::Cause;
 
-/// A product or a comment in a User-Agent field.
 enum Piece<'h> {
     Product(&'h str),
-    /// A comment, without the outer parentheses. It can contain other comments.
+    /// Without the outer parentheses.
     Comment(&'h [u8]),
 }
 
-/// An iterator over the products and comments of a field, in order.
 struct Pieces<'h> {
     rest: &'h [u8],
 }
 
 /// Returns the product token that names the client.
 ///
-/// In `Mozilla/5.0 (compatible; AcmeBot/2.1)`, it is `AcmeBot`, because a product after `compatible;` in a comment
-/// wins. Otherwise, it is the first product that does not belong to a browser, such as `Python` in `Python/3.11
-/// aiohttp/3.9.1`. A bot that uses a library should therefore send its own name, or the configuration should have a
-/// `[[bot]]` for it.
+/// In `Mozilla/5.0 (compatible; AcmeBot/2.1)`, this is `AcmeBot`: a product after `compatible;` in a comment wins.
+/// Otherwise, it is the first product that does not belong to a browser.
 pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     let mut first = None;
     let mut browser = false;
@@ -44,8 +39,8 @@ pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     first.ok_or(if browser { Cause::BrowserOnly } else { Cause::NoToken })
 }
 
-/// Returns the products in a field, in order and without their versions. Of the products in a comment, it returns only
-/// the one that names the client.
+/// Returns the products in a field without their versions. Of the products in a comment, returns only the one that
+/// names the client.
 pub fn products(field: &[u8]) -> impl Iterator<Item = &str> {
     Pieces { rest: field }.filter_map(|piece| match piece {
         Piece::Product(product) => Some(product),
@@ -58,13 +53,12 @@ pub fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_byte)
 }
 
-/// Returns whether a token may contain the byte (`tchar`, RFC 9110 §5.6.2).
+/// Returns whether the byte is a `tchar` (RFC 9110 §5.6.2).
 pub fn is_token_byte(byte: u8) -> bool {
     TOKEN_BYTES[usize::from(byte)]
 }
 
-/// Returns the first product after `compatible;` that does not belong to a browser. A comment inside the comment is
-/// treated as a part of it.
+/// Returns the first product after `compatible;` that does not belong to a browser.
 fn after_compatible(comment: &[u8]) -> Option<&str> {
     let mut parts = comment.split_inclusive(|&byte| ends_part(byte));
     parts.find(|part| {
@@ -72,8 +66,8 @@ fn after_compatible(comment: &[u8]) -> Option<&str> {
         mark.trim_ascii().eq_ignore_ascii_case(b"compatible")
     })?;
 
-    // After a browser's name come its platform and plug-ins, as in `MSIE 9.0; Windows NT 6.1; SLCC2`. There, only a
-    // product that has a version and stands alone between two `;` counts as a bot.
+    // A browser's name is followed by its platform and plug-ins, as in `MSIE 9.0; Windows NT 6.1; SLCC2`. There, only a
+    // product with a version, alone between two `;`, counts as a bot.
     let mut browser = false;
     for part in parts {
         let part = match part.split_last() {
@@ -94,9 +88,8 @@ fn ends_part(byte: u8) -> bool {
     matches!(byte, b';' | b'(' | b')')
 }
 
-/// Returns the product that a part of a comment names: usually its first word. If that word contains characters that no
-/// robots.txt uses in names, the product is the next word without such characters. In `Yahoo! Slurp`, it is `Slurp`,
-/// which is the token that Yahoo documents.
+/// Returns the product in a part of a comment: its first word, or the next one if the first has characters that no
+/// robots.txt uses in names. In `Yahoo! Slurp`, it is `Slurp`, the token that Yahoo documents.
 fn named(part: &[u8]) -> Option<&str> {
     let mut words = part.split(u8::is_ascii_whitespace).filter_map(product);
     let first = words.next()?;
@@ -116,8 +109,8 @@ fn is_product_with_version(part: &[u8]) -> bool {
     part.contains(&b'/') && !part.iter().any(u8::is_ascii_whitespace)
 }
 
-/// Returns the product at the start of a word: a token, up to a `/` or the end. Ignores a token without a letter,
-/// because such a token is a version (`5.0`), a dash for "nothing", or `*`, which would mean every bot.
+/// Returns the product at the start of a word, up to a `/`. Ignores a token without a letter: a version (`5.0`), a dash
+/// for "nothing", or `*`, which would mean every bot.
 fn product(word: &[u8]) -> Option<&str> {
     let end = word.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(word.len());
     let ends_well = matches!(word.get(end), None | Some(b'/'));
@@ -128,14 +121,12 @@ fn product(word: &[u8]) -> Option<&str> {
     str::from_utf8(token).ok()
 }
 
-/// Returns whether `product` is the name of a browser, ignoring ASCII case.
 fn is_browser(product: &str) -> bool {
     BROWSERS
         .binary_search_by(|name| compare(name.as_bytes(), product.as_bytes()))
         .is_ok()
 }
 
-/// Compares a name in lower case with a product in any case.
 fn compare(name: &[u8], product: &[u8]) -> Ordering {
     name.iter().copied().cmp(product.iter().map(u8::to_ascii_lowercase))
 }
@@ -168,8 +159,8 @@ impl<'h> Iterator for Pieces<'h> {
     }
 }
 
-/// Returns whether a byte separates words outside of comments. By the grammar, only white space does. But clients also
-/// send `;`, `,` and a stray `)`, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
+/// By the grammar, only white space separates words outside of comments. But clients also send `;`, `,` and a stray
+/// `)`, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
 fn is_separator(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b';' | b',' | b')')
 }
@@ -191,7 +182,7 @@ fn split_comment(inside: &[u8]) -> (&[u8], &[u8]) {
     (inside, &[])
 }
 
-/// Which bytes a token may contain. A table is fast; each byte of each User-Agent field is looked up.
+/// The bytes that a token may contain. This is a table for speed, because each byte of each User-Agent is looked up.
 const TOKEN_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -206,9 +197,8 @@ const TOKEN_BYTES: [bool; 256] = {
     table
 };
 
-/// Names in a User-Agent that do not identify a bot: browsers, their engines, and the platforms and marks that occur
-/// next to them. In lower case and sorted, for binary search. Text browsers and HTTP libraries are not in the list,
-/// because a bot that uses one may send no other name.
+/// Names of browsers, engines and platforms, which do not identify a bot; in lower case and sorted, for binary search.
+/// Text browsers and HTTP libraries are missing, because a bot that uses one may send no other name.
 #[rustfmt::skip]
 const BROWSERS: &[&str] = &[
     "android", "applewebkit", "avastsecurebrowser", "brave", "ccleaner", "centos", "chrome", "chromeframe",

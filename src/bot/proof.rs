@@ -1,6 +1,5 @@
-//! What a client presents in addition to its User-Agent, and the proofs that bots accept.
-//!
-//! This module verifies no certificate: TLS has verified it before.
+//! What a client presents in addition to its User-Agent, and the proofs that bots accept. TLS has already verified the
+//! certificates.
 
 use std::{fmt, net::IpAddr};
 
@@ -9,14 +8,11 @@ use ipnet::IpNet;
 use super::{Bot, ClientCertificate, CredentialRecord, certificate::CertificateName, credentials::Verified};
 use crate::text::words;
 
-/// The proofs that a bot accepts. Any one of them is enough. If there are none, the User-Agent alone identifies the
-/// bot.
+/// The proofs that a bot accepts, any one of which is enough. Without any, the User-Agent alone identifies the bot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedProofs {
-    /// Names of the credentials that prove that a client is the bot.
     pub credentials: Vec<Box<str>>,
     pub certificates: Vec<CertificateName>,
-    /// Networks from which the bot sends its requests.
     pub networks: Vec<IpNet>,
 }
 
@@ -34,37 +30,35 @@ pub struct Presented<'a> {
     pub credential: PresentedCredential<'a>,
     /// The client certificate of the TLS connection, if TLS has verified one.
     pub certificate: Option<&'a ClientCertificate>,
-    /// The client's address.
     pub address: Option<IpAddr>,
 }
 
-/// The credential that a client presents.
 #[derive(Clone, Copy, Default)]
 pub enum PresentedCredential<'a> {
     #[default]
     Nothing,
     /// The value of the request's only Proxy-Authorization field.
     Field(&'a [u8]),
-    /// The request has more than one Proxy-Authorization field, so it is unclear which one to check.
+    /// The request has more than one Proxy-Authorization field.
     Several,
     /// The credential of the CONNECT that the request came through.
     Inherited(&'a CredentialRecord),
 }
 
-/// What a client has proved. If it has several proofs, only the strongest is used: a credential, then a certificate,
-/// then an address.
+/// What a client has proved. Of several proofs, only the strongest counts: a credential, then a certificate, then an
+/// address.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
     /// The client presented no proof that a configured bot accepts.
     None,
     /// The credential is invalid, or the client sent more than one.
     Failed,
-    /// Stands for whatever proof the bot requires. This is for callers that ask how a request would be decided.
+    /// Stands for whatever proof the bot requires, to ask how a request would be decided.
     Assumed,
     Credential(Verified<'a>),
     Certificate(&'a ClientCertificate),
     Network(IpAddr),
-    /// A proof that was read from the audit log, to decide a request again.
+    /// A proof from the audit log, to decide a request again.
     Logged(LoggedProof<'a>),
 }
 
@@ -92,7 +86,6 @@ impl AcceptedProofs {
         !(self.credentials.is_empty() && self.certificates.is_empty() && self.networks.is_empty())
     }
 
-    /// Returns which kinds of proof the bot accepts.
     pub fn kinds(&self) -> ProofKinds {
         ProofKinds {
             credential: !self.credentials.is_empty(),
@@ -105,8 +98,8 @@ impl AcceptedProofs {
 // === impl ProofKinds ===
 
 impl ProofKinds {
-    /// Returns sentences that tell a person how their client can present one of these proofs. Empty if the bot accepts
-    /// no proof.
+    /// Returns how a client can present one of these proofs, in sentences for people. Empty if the bot accepts no
+    /// proof.
     pub fn what_to_do(self) -> String {
         let all = [
             (
@@ -147,7 +140,7 @@ impl fmt::Display for ProofKinds {
 // === impl Proof ===
 
 impl<'a> Proof<'a> {
-    /// Returns whether the proof proves that a client is `bot`, which is at `index` in the configuration.
+    /// Returns whether this proves that a client is `bot`, which is at `index` in the configuration.
     pub(super) fn covers(&self, index: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,
@@ -175,7 +168,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Returns a record of the credential. It is kept for the requests inside a CONNECT.
+    /// Returns a record of the credential, for the requests inside a CONNECT.
     pub fn credential_record(&self) -> Option<CredentialRecord> {
         match self {
             Proof::Credential(verified) => Some(verified.credential_record()),

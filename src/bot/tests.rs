@@ -5,7 +5,6 @@ mod identify;
 
 use super::*;
 
-/// Returns a line of a credentials file.
 fn line(name: &str, secret: &str) -> String {
     SecretHash::new([7; SALT], secret.as_bytes()).line(name)
 }

@@ -9,7 +9,6 @@ use data_encoding::BASE64URL_NOPAD;
 use super::{Credentials, SecretHash};
 use crate::text::is_plain;
 
-/// An invalid line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLine {
     /// Line number, from 1.
@@ -20,11 +19,8 @@ pub struct BadLine {
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineFault {
-    /// The line has no `NAME:`, or the name is invalid.
     Name,
-    /// The hash after the name is of an unknown kind.
     Kind,
-    /// The salt or the hash is truncated or corrupt.
     Spoilt,
 }
 
@@ -52,8 +48,7 @@ impl Credentials {
 // === impl SecretHash ===
 
 impl SecretHash {
-    /// Returns the line for this secret in a credentials file, without a line end. `name` is the name of the
-    /// credential.
+    /// Returns the line for the credential `name` in a credentials file, without a line end.
     pub fn line(&self, name: &str) -> String {
         let (salt, hash) = (BASE64URL_NOPAD.encode(&self.salt), BASE64URL_NOPAD.encode(&self.hash));
         format!("{name}:{KIND}{salt}${hash}")
@@ -77,9 +72,8 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// Returns whether `text` is valid as the name of a credential: it is not empty, has at most 128 bytes, and does not
-/// begin with `#`. It contains no colon, no white space, no unprintable character, and none that changes the direction
-/// of text.
+/// Returns whether `text` can be the name of a credential: at most 128 bytes, without a colon, white space or
+/// unprintable characters, and without a `#` at the start.
 pub fn is_name(text: &str) -> bool {
     let fits = |c: char| c != ':' && !c.is_whitespace() && is_plain(c);
     (1..=MAX_NAME).contains(&text.len()) && !text.starts_with('#') && text.chars().all(fits)
@@ -114,8 +108,8 @@ fn entry(line: &str) -> Result<Option<(&str, SecretHash)>, LineFault> {
 }
 
 const KIND: &str = "sha256$";
-/// Maximum length of a name, in bytes.
+/// In bytes.
 const MAX_NAME: usize = 128;
-/// Smallest and largest accepted length of a salt, in bytes.
+/// Smallest and largest length of a salt, in bytes.
 const MIN_SALT: usize = 8;
 const MAX_SALT: usize = 64;

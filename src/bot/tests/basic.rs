@@ -22,7 +22,6 @@ fn a_name_and_a_secret_are_read_as_rfc_7617_says() {
         ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ", "Aladdin", "open sesame"),
         // The example of RFC 7617 §2.1, in UTF-8.
         ("Basic dGVzdDoxMjPCow==", "test", "123\u{a3}"),
-        // The first colon ends the name.
         ("Basic YTpiOmM6", "a", "b:c:"),
         ("Basic YTo=", "a", ""),
         ("Basic YSBiOmMgZA==", "a b", "c d"),
@@ -66,7 +65,7 @@ fn a_malformed_basic_field_is_not_parsed() {
         assert_eq!(read(value.as_bytes()), None, "{value}");
     }
     assert_eq!(read(b"Basic \xff\xff\xff"), None);
-    // A name that is not UTF-8 is valid syntax, but no credential has such a name.
+    // Not UTF-8: no credential has this name, but the syntax is valid.
     assert!(read(format!("Basic {}", BASE64.encode(b"\xff:\xfe")).as_bytes()).is_some());
 }
 

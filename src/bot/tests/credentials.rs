@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::super::proof::{Presented, PresentedCredential, Proof};
 use super::*;
 
-/// Parses credentials and assigns each of them to a bot.
 fn assigned(text: &str) -> Credentials {
     let mut credentials = Credentials::parse(text).expect("a good file");
     credentials.assign(|_| [0].into());
@@ -156,7 +155,6 @@ fn debug_output_has_no_hash_and_no_secret() {
             !printed.contains("secret-word") && !printed.contains(&hash),
             "{printed}"
         );
-        // The hash must not be printed as numbers either.
         assert!(!printed.contains("[7, 7") && !printed.contains("115, 101"), "{printed}");
     }
 }

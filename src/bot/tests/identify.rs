@@ -35,8 +35,8 @@ fn accepted_proofs(credentials: &[&str], certificates: &[&str], networks: &[&str
     }
 }
 
-/// Returns the configured bots. `free` requires no proof. `a` and `b` share a credential, a certificate and a network.
-/// `a` also has one of each for itself. `net` accepts only its network as a proof.
+/// `free` requires no proof. `a` and `b` share a credential, a certificate and a network; `a` also has one of each for
+/// itself.
 fn bots() -> Bots {
     let own = accepted_proofs(
         &["own", "shared"],
@@ -64,9 +64,8 @@ fn certificate(name: &str) -> ClientCertificate {
     ClientCertificate::from_der(certificate.der()).expect("it can be read")
 }
 
-/// Describes an identity in a word or two: the bot, the product token, or why the client is unidentified or refused.
 /// `misfit`: the proof is for another bot. `ask`: there is no valid proof, and a credential would be accepted.
-/// `unproven`: there is no valid proof, and no credential would be accepted.
+/// `unproven`: there is none, and no credential would be accepted.
 fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),
@@ -86,8 +85,8 @@ fn identify(bots: &Bots, proof: &Proof<'_>, user_agent: &str, required: bool) ->
     describe(&bots.identify_by(fields, proof, required))
 }
 
-/// Each entry is a User-Agent, and how [`describe`] describes a client that sends it: with a proof for `a`, with a
-/// proof for both `a` and `b`, and without a proof.
+/// A User-Agent, and how [`describe`] describes a client that sends it: with a proof for `a`, with a proof for both `a`
+/// and `b`, and without a proof.
 #[rustfmt::skip]
 const AGENTS: &[(&str, &str, &str, &str)] = &[
     // The field matches the `user-agents` of a configured bot.
@@ -95,8 +94,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("x (b-fetch)",          "misfit",  "b",           "ask"),
     ("free-fetch",           "misfit",  "misfit",      "free"),
     ("net-fetch/1",          "misfit",  "misfit",      "unproven"),
-    // The field names two bots. The one that comes first in the configuration is not the one that the client proves to
-    // be.
+    // The field names two bots, and the proof is not for the one that comes first in the configuration.
     ("free-fetch b-fetch",   "misfit",  "b",           "free"),
     ("free-fetch a-fetch",   "a",       "a",           "free"),
     // The field names nothing, or only a browser.
@@ -104,8 +102,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("",                     "a",       "Missing",     "Missing"),
     (CHROME,                 "a",       "BrowserOnly", "BrowserOnly"),
     ("- 1.0",                "a",       "NoToken",     "NoToken"),
-    // The field matches no bot's `user-agents`. Its product token is a bot's name, one of a bot's robots-agents, or
-    // unknown.
+    // The field has the name of a bot, one of its robots-agents, or an unknown product token.
     ("A-Robot/1",            "a",       "a",           "ask"),
     ("A/1",                  "a",       "a",           "ask"),
     ("Mozilla/5.0 (compatible; b-robot/1)", "misfit", "b", "ask"),
@@ -178,7 +175,6 @@ fn without_proof_a_user_agent_is_believed_unless_the_bot_needs_one() {
         let wanted = if *none == "unproven" { "unproven" } else { "ask" };
         assert_eq!(identify(&bots, &nothing, user_agent, true), wanted, "{user_agent}");
     }
-    // Without a credentials file, clients are not asked for a credential.
     let by_network = Bots::new(vec![Arc::new(bot("net", accepted_proofs(&[], &[], &["192.0.2.0/24"])))]);
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", true), "unproven");
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", false), "token curl");
@@ -348,7 +344,7 @@ fn an_assumed_proof_works_like_a_real_one() {
     let bots = bots();
     for (field, required, wanted) in [
         ("free-fetch/1.0", false, "free"),
-        // Nothing can prove this bot, so no client can be this bot if every client needs a proof.
+        // This bot accepts no proof, so no client can be this bot if every client needs one.
         ("free-fetch/1.0", true, "misfit"),
         ("curl/8", false, "token curl"),
         ("curl/8", true, "misfit"),
