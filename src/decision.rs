@@ -1,11 +1,8 @@
 //! Decides whether a bot may fetch a URL. A [`Question`] goes in, a [`Decision`] comes out: a verdict, its reason, and
-//! the data that it is based on. This module does no I/O and reads no clock. It decides without an allocation if
-//! normalizing does not change the path.
+//! the data that it is based on. This module does no I/O and reads no clock.
 //!
-//! All decisions are made here: for requests and CONNECTs to the proxy, for callers that ask in advance (the API and
-//! `explain`), and for the `[[expect]]` cases of a configuration. Everything that reports a decision (header, body,
-//! log, metrics, API, `explain`, page) uses the same value. Two kinds of request are answered before a decision: a
-//! request that cannot be parsed, and one that exceeds a limit of `[proxy]`.
+//! All decisions are made here: for the proxy, the API, `explain` and the `[[expect]]` cases of a configuration.
+//! Everything that reports a decision, such as the log, uses the same value.
 
 mod kind;
 mod question;
@@ -63,24 +60,23 @@ pub struct Decision {
     pub verdict: Verdict,
     pub reason: Reason,
     pub enforcement: Enforcement,
-    /// Whether the request is forwarded to the origin. If the bot's enforcement is `report`, a request that the site's
-    /// robots.txt disallows is forwarded too.
+    /// Whether the request is forwarded to the origin. With the enforcement `report`, so is a request that the site
+    /// disallows.
     pub forwarded: bool,
-    /// The rule that decided. `None` if no rule of the robots.txt matched, or if robots.txt was not consulted.
+    /// The rule of the robots.txt that decided, if there is one.
     pub rule: Option<RuleId>,
-    /// The form of the path that decided: as sent, normalized or strict. `None` if no rules were consulted, or if they
-    /// decided a tunnel, whose path is not visible.
+    /// The form of the path that decided. `None` if no rules were consulted, or for a tunnel, whose path is not
+    /// visible.
     pub reading: Option<Reading>,
     pub question: Question,
-    /// What the cache knew of the origin's robots.txt. `None` if the decision did not need it.
+    /// What the cache knew of the origin's robots.txt, if the decision needed it.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if robotgate knew this without the robots.txt. If the site's `Crawl-delay` is
-    /// too long, this text says so instead.
+    /// Why bots may not reach the origin, if robotgate knew this without the robots.txt; or that the site's
+    /// `Crawl-delay` is too long.
     pub prohibited: Option<String>,
-    /// When the client may send the request again. `None` unless the request came too early.
+    /// `None` unless the request came too early.
     deferral: Option<Deferral>,
-    /// What the site says about the purposes of the bot. `None` if the bot has no purposes, or if the decision did not
-    /// depend on them.
+    /// What the site says about the purposes of the bot, if the decision depended on them.
     pub usage: Option<Box<UsageReport>>,
 }
 
@@ -93,8 +89,7 @@ pub enum Exemption<'a> {
     Enforcement,
 }
 
-/// A request came too early for its site. Says when it came (`at`), when it may come again, and which limit makes it
-/// wait.
+/// A request that came too early for its site, at the time `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deferral {
     pub at: SystemTime,
@@ -105,8 +100,7 @@ pub struct Deferral {
 // === impl Decision ===
 
 impl Decision {
-    /// Adds what the cache knows of the robots.txt to a decision that did not need it. The decision then also has the
-    /// bot's group in the robots.txt.
+    /// Adds what the cache knows of the robots.txt to a decision that did not need it.
     #[must_use]
     pub fn with_lookup(self, lookup: Lookup) -> Self {
         Self {
@@ -123,14 +117,13 @@ impl Decision {
         self
     }
 
-    /// Turns the decision into a refusal. No rule and no reading of the path decided the refusal, so both are removed.
+    /// Turns the decision into a refusal, which no rule and no reading of the path decided.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
         (self.rule, self.reading) = (None, None);
-        // If the reason is not `usage`, the report must not say that a forbidden use refuses the request. It can still
-        // say so from an earlier step: with the enforcement `report`, a request with a forbidden use is not refused,
-        // and a later step can refuse it.
+        // With the enforcement `report`, an earlier step may have recorded a forbidden use without refusing the
+        // request. If the reason is not `usage`, the report must not say that this use refuses it.
         if reason != Reason::Usage
             && let Some(usage) = &mut self.usage
         {
@@ -138,8 +131,8 @@ impl Decision {
         }
     }
 
-    /// Returns how fast the bot may send requests to the site; `None` for no limits. `Crawl-delay` is part of the
-    /// robots.txt, so it applies only to bots for which robots.txt is enforced.
+    /// Returns how fast the bot may send requests to the site; `None` for no limits. `Crawl-delay` applies only to bots
+    /// for which robots.txt is enforced.
     ///
     /// # Errors
     /// Fails if the site's `Crawl-delay` is longer than the configuration accepts.
@@ -156,7 +149,6 @@ impl Decision {
         policy.limits(bot_delay, crawl_delay).map(Some)
     }
 
-    /// Returns the `Crawl-delay` of the group that applies to the bot.
     fn crawl_delay(&self) -> Option<Duration> {
         let (token, agent) = self.matched_agent()?;
         let choice = match agent.is_specific() {
@@ -166,8 +158,7 @@ impl Decision {
         self.copy()?.robots.crawl_delay(choice)
     }
 
-    /// Returns the explanation of the verdict, in words for people. It does not quote the rule, because callers show
-    /// the rule next to it.
+    /// Returns the explanation of the verdict, in words for people. It does not quote the rule.
     pub fn sentence(&self) -> &'static str {
         match (self.reason, self.verdict, self.target().origin.scheme) {
             (Reason::Rule, Verdict::Allow, _) => "A rule of the site's robots.txt allows this URL.",
@@ -184,7 +175,7 @@ impl Decision {
         }
     }
 
-    /// Returns which limit of `[pace]` refuses the request. `None` if the reason is not `pace`.
+    /// Returns which limit of `[pace]` refuses the request, if the reason is `pace`.
     pub fn pace_cause(&self) -> Option<Cause> {
         let cause = || self.deferral.map_or(Cause::CrawlDelay, |deferral| deferral.cause);
         (self.reason == Reason::Pace).then(cause)
@@ -208,7 +199,7 @@ impl Decision {
         }
     }
 
-    /// Returns what exempts the request from robots.txt. `None` if the reason of the decision is not `exempt`.
+    /// Returns what exempts the request from robots.txt, if the reason is `exempt`.
     pub fn exemption(&self) -> Option<Exemption<'_>> {
         let by = || {
             self.question
@@ -218,8 +209,7 @@ impl Decision {
         (self.reason == Reason::Exempt).then(by)
     }
 
-    /// Returns what the robots.txt meant for the origin when the request was decided: rules, no robots.txt, or
-    /// unreachable. `None` if the robots.txt was not looked up.
+    /// Returns what the robots.txt meant for the origin when the request was decided, if it was looked up.
     pub fn answer(&self) -> Option<Answer<'_>> {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
     }
@@ -229,8 +219,8 @@ impl Decision {
         self.answer()?.copy().map(|copy| &**copy)
     }
 
-    /// Returns the first product token of the bot for which the robots.txt has a group. If there is no such group,
-    /// returns the bot's first product token. `None` if no robots.txt was consulted.
+    /// Returns the first product token of the bot for which the robots.txt has a group, or else the bot's first product
+    /// token. `None` if no robots.txt was consulted.
     pub fn agent(&self) -> Option<&str> {
         self.matched_agent().map(|(token, _)| token)
     }
@@ -240,18 +230,18 @@ impl Decision {
         self.matched_agent().and_then(|(_, agent)| agent.group())
     }
 
-    /// Returns whether the robots.txt names the bot itself, so that the rules for `*` do not apply.
+    /// Returns whether the robots.txt names the bot itself, not only `*`.
     pub fn is_specific(&self) -> bool {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
 
-    /// Returns the product token that was looked up in the robots.txt. If no robots.txt was consulted, returns the
-    /// first product token of the bot, or `*` for a client without one.
+    /// Returns the same as [`agent`](Self::agent). If no robots.txt was consulted, returns the bot's first product
+    /// token, or `*` for a client without one.
     pub fn token(&self) -> &str {
         self.agent().unwrap_or_else(|| self.question.robots_identity().token())
     }
 
-    /// Returns the bot's product token and its group in the robots.txt. `None` if no robots.txt was consulted.
+    /// Returns the bot's product token and its group in the robots.txt, if one was consulted.
     pub(crate) fn matched_agent(&self) -> Option<(&str, Agent<'_>)> {
         Some(self.question.robots_identity().pick(&self.copy()?.robots))
     }
@@ -261,7 +251,7 @@ impl Decision {
         Some(self.copy()?.robots.rule(self.rule?))
     }
 
-    /// Returns the form of the path that decided (as sent, normalized or strict), and the path in this form.
+    /// Returns the form of the path that decided, and the path in this form.
     pub fn read(&self) -> Option<(Reading, Vec<u8>)> {
         let readings = self.question.readings();
         Some((self.reading?, readings.text(self.reading?).into_owned()))
@@ -290,20 +280,20 @@ impl Decision {
         Some(&self.answer()?.failure()?.error)
     }
 
-    /// Returns the seconds, at least 1, after which a temporarily refused request can be retried (`Retry-After`, RFC
-    /// 9110 §10.2.3). `None` if the refusal is not temporary.
+    /// Returns after how many seconds, at least 1, a temporarily refused request can be retried (`Retry-After`, RFC
+    /// 9110 §10.2.3).
     pub fn retry_after(&self) -> Option<u64> {
         let left = match (&self.deferral, &self.lookup) {
             (Some(Deferral { at, not_before, .. }), _) => not_before.duration_since(*at).unwrap_or(Duration::ZERO),
             (None, Some(lookup)) if self.reason == Reason::Unreachable => match self.source_fetch().expires {
                 Some(expires) => expires.duration_since(lookup.at).unwrap_or(Duration::ZERO),
-                // The fetch is still running, and its duration is unknown.
+                // The fetch is still running.
                 None => WHILE_PENDING,
             },
             _ if self.waits_for_tdmrep() => WHILE_PENDING,
             _ => return None,
         };
-        // Rounded up, because a request that comes too early is refused again.
+        // Round up, because a request that comes too early is refused again.
         Some((left.as_secs() + u64::from(left.subsec_nanos() > 0)).max(1))
     }
 }
@@ -319,7 +309,6 @@ impl fmt::Display for Exemption<'_> {
     }
 }
 
-/// Returns why a request has to come later, as a sentence for people.
 fn sentence_of(cause: Cause) -> &'static str {
     match cause {
         Cause::Delay => {
@@ -347,21 +336,17 @@ fn sentence_of(cause: Cause) -> &'static str {
     }
 }
 
-/// The maximum work of a decision: the number of bytes searched for patterns with wildcards, over all readings of the
-/// request.
-///
-/// At worst, this takes some twenty milliseconds. Real sites stay far below it: to decide a path of 16 KB by 500 KiB of
-/// typical wildcard rules, 0.3 MB are searched.
+/// The maximum work of a decision, in bytes searched for patterns with wildcards. At worst, this takes some twenty
+/// milliseconds, and real sites stay far below it.
 pub const BUDGET: usize = 1 << 22;
-/// The maximum work of a decision on the thread that serves the request, where it delays other requests: about two
-/// milliseconds at worst.
+/// The maximum work on the thread that serves the request, where it delays other requests: about two milliseconds at
+/// worst.
 pub const AT_ONCE: usize = 1 << 19;
-/// `Retry-After` while a robots.txt is being fetched. Most fetches take no longer.
+/// `Retry-After` while a fetch is running. Most fetches take no longer.
 const WHILE_PENDING: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 impl Decision {
-    /// Creates a sample decision for tests.
     pub(crate) fn sample(identity: crate::bot::Identity<'_>, verdict: Verdict, reason: Reason) -> Self {
         let terms = Terms {
             https_mode: HttpsMode::Intercept,

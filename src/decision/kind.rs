@@ -1,4 +1,4 @@
-//! The kind of a decision. The metrics and the history count decisions by it.
+//! The kind of a decision, by which the metrics and the history count decisions.
 
 use super::{Decision, Reason, Verdict};
 
@@ -14,7 +14,6 @@ pub struct DecisionKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handling {
     Allowed,
-    /// The request was not forwarded.
     Refused,
     /// The request was forwarded although the verdict was not `allow`.
     NotEnforced,
@@ -43,8 +42,7 @@ impl DecisionKind {
 // === impl Handling ===
 
 impl Handling {
-    /// Returns what robotgate did with a request. `is_allowed` says whether the verdict was `allow`, and `forwarded`
-    /// whether the request was forwarded.
+    /// Returns what robotgate did with a request. `is_allowed` says whether the verdict was `allow`.
     pub fn of(is_allowed: bool, forwarded: bool) -> Self {
         match (is_allowed, forwarded) {
             (_, false) => Self::Refused,

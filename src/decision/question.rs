@@ -1,4 +1,4 @@
-//! The question that a decision answers: who sends a request, what the request is for, and which settings apply.
+//! What a decision is about: a request, its sender, and the settings that apply.
 
 use std::sync::Arc;
 
@@ -21,30 +21,26 @@ pub struct Question {
     pub terms: Terms,
 }
 
-/// Who sends the request, and how the client was identified.
+/// Who sends the request, and how robotgate knows this.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub identity: Identity<'static>,
-    /// Kind of proof: `credential`, `certificate` or `network`, or `failed` if the proof is invalid. `None` if the
-    /// client showed no proof.
+    /// `credential`, `certificate` or `network`; `failed` for an invalid proof. `None` if the client showed no proof.
     pub proof: Option<&'static str>,
-    /// The name that the configuration gives to the credential, certificate or network. Never a secret.
+    /// The name of the credential, certificate or network in the configuration. Never a secret.
     pub credential: Option<Box<str>>,
-    /// What the bot uses content for.
     pub purposes: Purposes,
 }
 
 /// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The path is visible. `alone` is false if the response can concern another resource than the path: the method is
-    /// not GET or HEAD, or a header field names another resource. This matters only for `/robots.txt`, which is always
-    /// allowed only if `alone` is true.
+    /// The path is visible. `alone` is false for methods other than GET and HEAD, and if a header field names another
+    /// resource: then `/robots.txt` is not always allowed.
     Path { alone: bool },
-    /// A CONNECT. Unless robotgate intercepts it, the content is not visible, so the decision applies to the origin as
-    /// a whole.
+    /// A CONNECT. Unless robotgate intercepts it, the decision applies to the origin as a whole.
     Tunnel {
-        /// The reason that the `[[https.tunnel]]` entry for this host gives. `None` if the host has no such entry.
+        /// The reason in the `[[https.tunnel]]` entry for this host, if there is one.
         exception: Option<Arc<str>>,
     },
 }
@@ -55,13 +51,11 @@ pub struct Terms {
     pub https_mode: HttpsMode,
     pub unverifiable: Unverifiable,
     pub unidentified: Unidentified,
-    /// Whether the rules must also allow every form in which common servers may read the path
-    /// (`robots.strict-paths`).
+    /// Whether the rules must also allow the path as common servers may read it (`robots.strict-paths`).
     pub strict_paths: bool,
     pub policy: Policy,
-    /// How fast bots may send requests to a site; `None` for no limits.
+    /// `None` for no limits on how fast bots may send requests.
     pub pace: Option<pace::Policy>,
-    /// What happens if a site forbids a purpose of the bot.
     pub usage: UsagePolicy,
     /// Number of the configuration: 1 at the start, one more with each reload.
     pub generation: u64,
@@ -118,7 +112,7 @@ impl Subject {
         }
     }
 
-    /// Returns how the client was identified: by the kind of its proof, otherwise `user-agent` (a configured bot),
+    /// Returns how the client was identified: the kind of its proof, or `user-agent` (a configured bot),
     /// `product-token` or `none`.
     pub fn known_by(&self) -> &'static str {
         self.proof.unwrap_or(match self.identity {
@@ -128,9 +122,8 @@ impl Subject {
         })
     }
 
-    /// Returns the entry of the configuration that identified the client: the name of its credential, certificate or
-    /// network, or the first of the bot's `user-agents` that matches its User-Agent field. For a bot that is not
-    /// configured, returns its product token. `None` if nothing identified the client.
+    /// Returns what identified the client: the name of its proof, the first of the bot's `user-agents` that matches, or
+    /// the product token of a bot that is not configured.
     pub fn matched_by(&self, user_agent: Option<&str>) -> Option<&str> {
         match (&self.identity, self.proof) {
             (_, Some(_)) => self.credential.as_deref(),
@@ -151,9 +144,9 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question whether an ordinary request for a URL is allowed. For plain HTTP, FTP and intercepted
-    /// HTTPS, the path decides. Any other HTTPS request needs a CONNECT, and the decision is about that CONNECT.
-    /// `exception` is the reason in the `[[https.tunnel]]` entry for the host, or `None` if there is no such entry.
+    /// Creates the question whether a request for a URL is allowed. The path decides, except for HTTPS that is not
+    /// intercepted: there the decision is about the CONNECT. `exception` is the reason in the `[[https.tunnel]]` entry
+    /// for the host.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -168,15 +161,15 @@ impl Question {
         }
     }
 
-    /// Replaces the purposes of the bot by `purposes`. If `purposes` is `None`, leaves the purposes as they are.
+    /// Replaces the purposes of the bot by `purposes`, unless that is `None`.
     #[must_use]
     pub fn with_purposes(mut self, purposes: Option<Purposes>) -> Self {
         self.subject.purposes = purposes.unwrap_or(self.subject.purposes);
         self
     }
 
-    /// Returns the name or names under which the robots.txt is searched for rules. Most clients send no User-Agent with
-    /// a CONNECT. If the host is in `[[https.tunnel]]`, the rules for `*` apply to such a client.
+    /// Returns the names to look for in the robots.txt. Most clients send no User-Agent with a CONNECT. If the host is
+    /// in `[[https.tunnel]]`, the rules for `*` apply to such a client.
     pub(super) fn robots_identity(&self) -> RobotsIdentity<'_> {
         let robots_identity = RobotsIdentity::new(&self.subject.identity, self.terms.unidentified);
         match (robots_identity, &self.scope) {
@@ -196,8 +189,7 @@ impl Question {
         }
     }
 
-    /// Returns the enforcement for this request: that of the bot, or `exempt` if the host is in the bot's
-    /// `exempt-hosts`.
+    /// Returns the enforcement of the bot, or `exempt` for a host in its `exempt-hosts`.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,
@@ -206,8 +198,8 @@ impl Question {
         }
     }
 
-    /// Returns all readings of the requested path, on which robotgate decides. For FTP, they always include the strict
-    /// readings, because robotgate itself decodes the path before it sends the path to the FTP server.
+    /// Returns all readings of the requested path. FTP always has strict readings, because robotgate itself decodes the
+    /// path for the FTP server.
     pub(super) fn readings(&self) -> Readings<'_> {
         let is_strict = self.terms.strict_paths || self.target.origin.scheme == Scheme::Ftp;
         readings(self.target.decided_path(), is_strict)

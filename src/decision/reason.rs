@@ -237,8 +237,7 @@ reasons! {
 }
 
 impl Reason {
-    /// Returns whether a refusal for this reason is only reported: the bot's enforcement is `report`, and the site
-    /// disallows the request.
+    /// Returns whether a refusal for this reason is only reported.
     pub(super) fn is_only_reported(self, enforcement: Enforcement) -> bool {
         enforcement == Enforcement::Report && self.basis() == Basis::Site
     }

@@ -7,8 +7,8 @@ use crate::{
     usage::{Label, Purposes, UsagePolicy, UseSource, UseStatement, Vocabulary},
 };
 
-/// Returns what the response with these fields says about `purposes`. `is_bot` returns whether a name in an
-/// `X-Robots-Tag` field is a name of the bot.
+/// Returns what these fields say about `purposes`. `is_bot` says whether a name in an `X-Robots-Tag` field is the
+/// bot's.
 ///
 /// A `Content-Usage` field with a syntax error says nothing.
 pub(super) fn said(
@@ -22,8 +22,8 @@ pub(super) fn said(
         said.extend(policy.statements(purposes, vocabulary, label, allowed, UseSource::Field(field)));
     };
     let values = |name: &str| fields.get_all(name).iter().map(http::HeaderValue::as_bytes);
-    // Read all `Content-Usage` fields as one dictionary (RFC 9651 §4.2), and then each field alone. So if one field
-    // forbids a use, another field with an error or with the same key cannot undo that.
+    // Read all `Content-Usage` fields as one dictionary (RFC 9651 §4.2), and then each alone, so that no other field
+    // can undo what one forbids.
     let dictionary: Vec<_> = values(CONTENT_USAGE).collect();
     let whole: Vec<_> = content_usage(&dictionary.join(&b", "[..])).collect();
     let each = || dictionary.iter().flat_map(|field| content_usage(field));
@@ -53,11 +53,10 @@ pub(super) fn said(
 }
 
 /// Returns the labels in an `X-Robots-Tag` field that apply to the bot. In `examplebot: noai, noimageai`, both
-/// directives apply only to the bot `examplebot`. The name `*` means all bots.
+/// directives apply only to `examplebot`.
 ///
 /// A colon also separates a directive from its value, as in `unavailable_after: 25 Jun 2010 15:00:00`. So the text
-/// before a colon is a bot's name only if a known directive or nothing follows the colon. In `new-directive: 3`, which
-/// robotgate does not know, it does not take `new-directive` for a bot.
+/// before a colon is a bot's name only if a known directive or nothing follows.
 fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Label> {
     let mut applies = true;
     value.split(|byte| *byte == b',').filter_map(move |item| {
@@ -74,7 +73,7 @@ fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl 
     })
 }
 
-/// Returns whether `text` is a directive of `X-Robots-Tag` that robotgate knows, with or without a value after a colon.
+/// Ignores a value after a colon.
 fn is_directive(text: &[u8]) -> bool {
     let end = memchr::memchr(b':', text).unwrap_or(text.len());
     let name = text[..end].trim_ascii();
@@ -86,7 +85,7 @@ fn is_directive(text: &[u8]) -> bool {
 const CONTENT_USAGE: &str = "content-usage";
 const TDM_RESERVATION: &str = "tdm-reservation";
 const X_ROBOTS_TAG: &str = "x-robots-tag";
-/// The directives of `X-Robots-Tag` that robotgate knows, except for those that begin with `max-`.
+/// Those that begin with `max-` are known too.
 const DIRECTIVES: [&str; 19] = [
     "all",
     "index",
@@ -124,7 +123,6 @@ mod tests {
         }
     }
 
-    /// Returns the statements as `vocabulary: label=value for purpose`.
     fn read(fields: &[(&'static str, &str)]) -> Vec<String> {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {

@@ -9,13 +9,12 @@ use crate::{
 /// The product tokens by which a robots.txt can name an [`Identity`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RobotsIdentity<'a> {
-    /// A configured bot. robotgate uses the first of its `robots-agents` that has a group in the robots.txt.
+    /// The first of the bot's `robots-agents` that has a group in the robots.txt counts.
     Bot(&'a Bot),
-    /// The product token of an unconfigured bot.
     Token(&'a str),
-    /// An unidentified client. Only the rules for `*` apply.
+    /// Only the rules for `*` apply.
     Wildcard,
-    /// A client that is refused for this reason, whatever the rules of the robots.txt say.
+    /// The client is refused for this reason, whatever the robots.txt says.
     Refused(Reason),
 }
 
@@ -35,8 +34,8 @@ impl<'a> RobotsIdentity<'a> {
         }
     }
 
-    /// Returns the first product token of the bot for which `robots` has a group, and the rules of this group. If there
-    /// is no such group, returns the bot's first product token and the rules for `*` (RFC 9309 §2.2.1).
+    /// Returns the first product token for which `robots` has a group, with the rules of this group. Without such a
+    /// group, returns the first product token with the rules for `*` (RFC 9309 §2.2.1).
     pub(super) fn pick<'r>(self, robots: &'r RobotsTxt) -> (&'a str, Agent<'r>) {
         let specific = |token: &'a str| Some((token, robots.product(token))).filter(|(_, agent)| agent.is_specific());
         match self {

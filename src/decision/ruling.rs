@@ -1,9 +1,8 @@
 //! How a question is decided, in up to three steps.
 //!
-//! [`Question::begin`] decides a question if that needs no robots.txt. Otherwise, it returns [`NeedsCopy`], whose
-//! `decide` takes the robots.txt copy from the cache, as a [`Lookup`]. If the site's `tdmrep.json` matters too,
-//! `decide` returns [`NeedsTdmrep`]. Only the last step returns a [`Decision`]. [`Question::decide`] does all steps in
-//! one call.
+//! [`Question::begin`] needs no robots.txt, [`NeedsCopy`] takes the robots.txt copy from the cache, and [`NeedsTdmrep`]
+//! takes the site's `tdmrep.json`. Each step returns a [`Decision`] or the next step; [`Question::decide`] does all of
+//! them.
 
 use std::convert::Infallible;
 
@@ -20,7 +19,7 @@ use crate::{
     usage::Vocabulary,
 };
 
-/// The decision, if the question needs no robots.txt. Otherwise, the question, which the robots.txt has to decide.
+/// The decision, or the question if it needs the robots.txt.
 #[derive(Debug)]
 pub enum Begun {
     Decided(Decision),
@@ -31,33 +30,30 @@ pub enum Begun {
 #[derive(Debug)]
 pub struct NeedsCopy(Question);
 
-/// The decision, if the robots.txt is enough for it. Otherwise, a provisional decision, which the site's `tdmrep.json`
-/// can still change.
+/// The decision, or a provisional one, which the site's `tdmrep.json` can still change.
 #[derive(Debug)]
 pub enum Ruled {
     Decided(Decision),
     NeedsTdmrep(NeedsTdmrep),
 }
 
-/// A verdict and its reason, before they are combined with the question into a [`Decision`].
+/// A verdict and its reason, without the question.
 struct Ruling {
     verdict: Verdict,
     reason: Reason,
     rule: Option<RuleId>,
     reading: Option<Reading>,
-    /// Whether a tunnel is forwarded although robots.txt allows only some paths, because the configuration accepts
-    /// that.
+    /// Whether a tunnel is forwarded although robots.txt allows only some paths.
     passes: bool,
-    /// What the site says about the purposes of the bot; `None` for a bot without purposes.
+    /// `None` for a bot without purposes.
     usage: Option<Box<UsageReport>>,
 }
 
 // === impl Question ===
 
 impl Question {
-    /// Decides the question. `robots` looks up the robots.txt of an origin, and `tdmrep` its `tdmrep.json`. Each is
-    /// called only if the decision depends on its result. `prohibited` says why bots must not reach the origin; `None`
-    /// if they may.
+    /// Decides the question. `robots` and `tdmrep` look up these files of an origin, and are called only if they
+    /// matter. `prohibited` says why bots must not reach the origin.
     ///
     /// # Errors
     /// Fails if `robots` or `tdmrep` fails.
@@ -87,11 +83,9 @@ impl Question {
         decision
     }
 
-    /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin; `None`
-    /// if they may.
+    /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin.
     ///
-    /// This allows every request for the robots.txt itself (RFC 9309 §2.2.2) and every request of an exempt bot. It
-    /// refuses an unidentified client.
+    /// This allows every request for the robots.txt itself (RFC 9309 §2.2.2) and every request of an exempt bot.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &self.scope) {
@@ -111,15 +105,14 @@ impl Question {
         Begun::Decided(self.into_decision(found, None, prohibited))
     }
 
-    /// Decides a CONNECT that robotgate will intercept. Refuses it if a required proof is missing or if bots may not
-    /// reach the destination. Otherwise returns `None`, because each request in the tunnel gets its own decision.
+    /// Decides a CONNECT that robotgate will intercept. Unless it is refused, this returns `None`, because each request
+    /// in the tunnel gets its own decision.
     pub fn before_interception(self, prohibited: Option<String>) -> Option<Decision> {
         let refused = self.out_of_bounds(prohibited.as_ref())?;
         Some(self.into_decision(refused, None, prohibited))
     }
 
-    /// Refuses a client that does not prove which bot it is, and a destination that bots may not reach. The client is
-    /// checked first: without a required proof, it gets nothing, and does not learn which destinations bots may reach.
+    /// The client is checked first: without a required proof, it does not learn which destinations bots may reach.
     fn out_of_bounds(&self, prohibited: Option<&String>) -> Option<Ruling> {
         match (self.robots_identity(), prohibited) {
             (RobotsIdentity::Refused(reason @ Reason::Unauthenticated), _) => Some(Ruling::refused(reason)),
@@ -128,8 +121,7 @@ impl Question {
         }
     }
 
-    /// Finds the ruling for what is known of the robots.txt (`answer`). Returns `None` if that takes more work than
-    /// `budget`.
+    /// Returns `None` if deciding takes more work than `budget`.
     fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
         let usage = self.usage_report();
         let (robots, by_last_copy) = match rules_of(answer) {
@@ -151,14 +143,13 @@ impl Question {
         let mut left = budget;
         let (reading, Match { allowed, rule }) = strictest(agent, &readings, &mut left)?;
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
-        // If the path is disallowed, it does not matter what the site says about uses.
+        // If the path is disallowed, statements about uses do not matter.
         let mut usage = usage.filter(|_| allowed);
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // The budget is used up. If `budget` is smaller than `BUDGET`, return `None`, so that the caller decides
-            // again with `BUDGET`: a replay uses `BUDGET` too, and must come to the same result. If `budget` is
-            // `BUDGET`, decide without the statements about uses, unless one of them could refuse the request.
+            // If a budget below `BUDGET` is used up, let the caller decide again with `BUDGET`, as a replay does.
+            // Otherwise, leave out the statements about uses, unless one of them could refuse the request.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }
@@ -171,8 +162,7 @@ impl Question {
         })
     }
 
-    /// Decides a tunnel, whose paths are not visible. `passes` says whether it is forwarded if only some paths are
-    /// allowed.
+    /// `passes` says whether the tunnel is forwarded if only some paths are allowed.
     fn find_site_access(
         &self,
         agent: Agent<'_>,
@@ -180,7 +170,7 @@ impl Question {
         passes: bool,
         mut usage: Option<Box<UsageReport>>,
     ) -> Ruling {
-        // If every path has the same verdict, the decision names the rule that matches `/`.
+        // If all paths have the same verdict, the decision names the rule that matches `/`.
         let rule = agent.decide(b"/").rule;
         let reason = reason_of(rule, by_last_copy);
         let site_access = agent.site_access();
@@ -193,7 +183,7 @@ impl Question {
         let is_partial = usage.as_deref().is_some_and(|usage| usage.is_partial);
         let is_refused = !is_partial && usage.as_deref().is_some_and(UsageReport::refuses);
         match site_access {
-            // `settle_usage` turns this `allow` into a `deny`, because the site forbids the use.
+            // `settle_usage` turns this `allow` into a `deny`.
             _ if is_refused => Ruling {
                 usage,
                 ..Ruling::new(Verdict::Allow, reason, None)
@@ -243,11 +233,10 @@ impl NeedsCopy {
         self.ruled(found, lookup)
     }
 
-    /// Decides like [`decide`](Self::decide), but only if that takes a few milliseconds at most. Only a robots.txt and
-    /// a path that were written to be slow take longer.
+    /// Decides like [`decide`](Self::decide), but only if that takes a few milliseconds at most.
     ///
     /// # Errors
-    /// Fails if deciding would take longer. The error returns the question and the lookup.
+    /// Fails if deciding would take longer, which only a robots.txt and a path that were made to be slow cause.
     pub fn decide_at_once(self, lookup: Lookup) -> Result<Ruled, Box<(Self, Lookup)>> {
         match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
             Some(found) => Ok(self.ruled(found, lookup)),
@@ -295,11 +284,8 @@ impl Ruling {
     }
 }
 
-/// Returns the rules that decide. The `bool` is true if they come from an old copy, because the robots.txt is
-/// unreachable.
-///
-/// # Errors
-/// Fails if there are no rules. The error contains the verdict for all paths and its reason.
+/// Returns the rules that decide, and whether they come from an old copy because the robots.txt is unreachable. Without
+/// rules, the error is the verdict for all paths and its reason.
 pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
     match answer {
         Answer::Rules(copy) => Ok((&copy.robots, false)),
@@ -312,9 +298,8 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
     }
 }
 
-/// A path can be read in several ways ([`Readings`]). The first reading that the rules disallow decides. If none is
-/// disallowed, the path as sent decides. Returns this reading and the rule that matches it. Returns `None` if all
-/// readings together take more work than `left`; see [`Agent::decide_within`].
+/// Returns the first reading of the path that the rules disallow, or else the path as sent. Returns `None` if that
+/// takes more work than `left`.
 fn strictest(agent: Agent<'_>, readings: &Readings<'_>, left: &mut usize) -> Option<(Reading, Match)> {
     let sent = agent.decide_within(&readings.sent, left)?;
     if !sent.allowed {
@@ -322,7 +307,7 @@ fn strictest(agent: Agent<'_>, readings: &Readings<'_>, left: &mut usize) -> Opt
     }
     for reading in readings.all().skip(1) {
         let text = readings.text(reading);
-        // Creating a strict reading takes work too, and a path can have a hundred of them.
+        // Creating a reading takes work too, and a path can have a hundred of them.
         *left = left.checked_sub(text.len())?;
         let other = agent.decide_within(&text, left)?;
         if !other.allowed {

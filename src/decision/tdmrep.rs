@@ -17,14 +17,13 @@ pub struct NeedsTdmrep(pub(super) Decision);
 #[derive(Clone, Copy, Debug)]
 pub enum Tdmrep<'t> {
     Found(&'t TdmRep, Sha256),
-    /// What the file said about the request, according to the audit log. A replay knows this, but does not have the
-    /// file.
+    /// What the file said, according to the audit log. A replay does not have the file itself.
     Answer(TdmrepAnswer),
     /// The site has no file, or it cannot be fetched. This forbids nothing.
     None,
-    /// The first fetch of the file has not ended. If the file could refuse the request, the request is refused for now.
+    /// The first fetch has not ended. If the file could refuse the request, the request is refused for now.
     Pending,
-    /// The file can matter, but the decision is made without it: for example, `explain` decides by a local robots.txt.
+    /// The decision is made without the file: `explain`, for example, decides by a local robots.txt.
     NotAsked,
 }
 
@@ -51,8 +50,8 @@ impl NeedsTdmrep {
         }
     }
 
-    /// Decides with what is known of the site's `tdmrep.json`. If the search for the entry that applies to the path
-    /// takes more work than [`BUDGET`], denies the request, unless the configuration only reports what the file says.
+    /// Decides with what is known of the site's `tdmrep.json`. If that takes more work than [`BUDGET`], denies the
+    /// request, unless the configuration only reports what the file says.
     pub fn complete(self, tdmrep: Tdmrep<'_>) -> Decision {
         match tdmrep {
             Tdmrep::Found(file, sha256) => match self.reservation(file, BUDGET) {
@@ -69,7 +68,7 @@ impl NeedsTdmrep {
     /// Decides with `file`, but only if that takes a few milliseconds at most.
     ///
     /// # Errors
-    /// Fails if it would take longer. The error returns the decision unchanged.
+    /// Fails if it would take longer, and returns the decision unchanged.
     pub fn complete_at_once(self, file: &TdmRep, sha256: Sha256) -> Result<Decision, Box<Self>> {
         match self.reservation(file, AT_ONCE) {
             Ok(reservation) => Ok(self.settle(TdmrepState::Found, Some(TdmrepAnswer { reservation, sha256 }))),
@@ -108,8 +107,7 @@ impl NeedsTdmrep {
         decision
     }
 
-    /// Finds what the `tdmrep.json` says about the request. If the file reserves one reading of the path (forbids text
-    /// and data mining for it), that reading decides.
+    /// If the file reserves one reading of the path (forbids text and data mining for it), that reading decides.
     fn reservation(&self, file: &TdmRep, mut budget: usize) -> Result<Option<Reservation>, TooLong> {
         if let Scope::Tunnel { .. } = self.0.question.scope {
             return Ok(file.find_any());

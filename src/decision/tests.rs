@@ -18,7 +18,6 @@ use crate::{
     robots::Profile,
 };
 
-/// What is known of an origin's robots.txt in a test.
 #[derive(Debug, Clone)]
 enum Known {
     Rules(Arc<RobotsCopy>),
@@ -47,7 +46,6 @@ impl Known {
         Self::Failed(FetchError::Prohibited("10.0.0.1 is a private address".to_owned()).into())
     }
 
-    /// Returns what a lookup finds in this state.
     fn lookup(&self) -> Lookup {
         let policy = Policy::default();
         let fetched = |state: OriginState, meaning: Meaning, at| {
@@ -76,12 +74,11 @@ impl Known {
     }
 }
 
-/// Returns the time `day` days after the first fetch.
+/// `day` days after the first fetch.
 fn at(day: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000 + day * 86_400)
 }
 
-/// Returns the line of the rule that decided.
 fn rule_line(decision: &Decision) -> Option<u32> {
     decision.rule().map(|rule| rule.line)
 }
@@ -107,7 +104,6 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
     }
 }
 
-/// Returns the question whether the bot `robots_identity` may fetch a path, with this scope.
 fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Question {
     let mut unidentified = Unidentified::Deny;
     let identity = match robots_identity {
@@ -157,7 +153,6 @@ fn undecided(question: Question) -> NeedsCopy {
     }
 }
 
-/// Returns the decision if it needs no robots.txt.
 fn without_copy(question: Question) -> Option<Decision> {
     match question.begin(None) {
         Begun::Decided(decision) => Some(decision),
@@ -165,7 +160,6 @@ fn without_copy(question: Question) -> Option<Decision> {
     }
 }
 
-/// Decides a request for a path in the same way as the proxy.
 fn decide(robots_identity: RobotsIdentity<'_>, known: &Known, path: &str) -> Decision {
     decided(question(robots_identity, path, PATH), known)
 }
@@ -174,7 +168,6 @@ fn tunnel(robots_identity: RobotsIdentity<'_>) -> Question {
     question(robots_identity, "", Scope::Tunnel { exception: None })
 }
 
-/// Decides a CONNECT in the same way as the proxy.
 fn decide_tunnel(robots_identity: RobotsIdentity<'_>, known: &Known, unverifiable_forwards: bool) -> Decision {
     let mut question = tunnel(robots_identity);
     if unverifiable_forwards {
@@ -183,14 +176,12 @@ fn decide_tunnel(robots_identity: RobotsIdentity<'_>, known: &Known, unverifiabl
     decided(question, known)
 }
 
-/// Decides a CONNECT under `https.mode = "refuse"`.
 fn connect_refused(robots_identity: RobotsIdentity<'_>) -> Decision {
     let mut question = tunnel(robots_identity);
     question.terms.https_mode = HttpsMode::Refuse;
     without_copy(question).expect("a decision without a copy")
 }
 
-/// Decides a request to a destination that bots may not reach.
 fn egress(robots_identity: RobotsIdentity<'_>) -> Decision {
     match question(robots_identity, "/", PATH).begin(Some("10.0.0.1 is a private address".to_owned())) {
         Begun::Decided(decision) => decision,
@@ -198,14 +189,13 @@ fn egress(robots_identity: RobotsIdentity<'_>) -> Decision {
     }
 }
 
-/// Decides a request whose URL names a user.
 fn names_user(robots_identity: RobotsIdentity<'_>) -> Decision {
     let mut question = question(robots_identity, "/", PATH);
     question.target.names_user = true;
     without_copy(question).expect("a decision without a copy")
 }
 
-/// Decides a CONNECT that is to be intercepted. Returns `None` if only the requests in the tunnel are decided.
+/// `None` if only the requests in the tunnel are decided.
 fn of_interception(robots_identity: RobotsIdentity<'_>) -> Option<Decision> {
     tunnel(robots_identity).before_interception(None)
 }
@@ -219,23 +209,22 @@ User-agent: NamedBot
 Disallow: /named
 ";
 
-/// Returns rules whose patterns are random sequences of two letters. None of them matches [`slow_path`], but it takes
-/// long to find that out.
+/// Rules whose patterns are random sequences of `a` and `b`. None of them matches [`slow_path`], but it takes long to
+/// find that out.
 fn slow_rules(count: usize) -> Known {
     let mut letters = letters();
     let rules = (0..count).map(|_| format!("Disallow: /*{}\n", letters.by_ref().take(40).collect::<String>()));
     Known::rules(&format!("User-agent: *\n{}", rules.collect::<String>()))
 }
 
-/// Returns a path of 16 KiB that contains every short sequence of the two letters, so that only a full search shows
-/// that a rule does not match.
+/// A path that contains every short sequence of the two letters, so that only a full search finds no match.
 fn slow_path() -> String {
     std::iter::once('/')
         .chain(letters().skip(1 << 20).take(1 << 14))
         .collect()
 }
 
-/// Returns an endless sequence of random letters, each `a` or `b`. It is the same in every run (xorshift).
+/// The same random sequence of `a` and `b` in every run (xorshift).
 fn letters() -> impl Iterator<Item = char> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     std::iter::repeat_with(move || {

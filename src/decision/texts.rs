@@ -10,44 +10,40 @@ use crate::{
     text::{plain, plain_message},
 };
 
-/// The texts about a decision, which the log, the headers, the refusal and the API share. Texts that come from outside
-/// are made safe to show, and have a maximum length.
+/// The texts about a decision, which the log, the headers, the refusal and the API share. Texts from outside are made
+/// safe to show, and have a maximum length.
 #[derive(Debug, Clone)]
 pub struct DecisionTexts<'a> {
     pub verdict: Verdict,
     pub reason: Reason,
-    /// The reason as a sentence.
     pub sentence: &'static str,
     pub enforcement: Enforcement,
     pub forwarded: bool,
-    /// The bot that robotgate identified: its configured name, or its product token.
+    /// The bot's configured name, or its product token.
     pub bot: Option<Cow<'a, str>>,
-    /// The product token that was looked up in the robots.txt. `None` if no robots.txt was consulted.
+    /// The product token that was looked up in the robots.txt, if one was consulted.
     pub agent: Option<Cow<'a, str>>,
     /// The rule that decided, as written in the robots.txt.
     pub rule: Option<Cow<'a, str>>,
     pub line: Option<u32>,
-    /// The group that applies to the bot, as the robots.txt names it.
+    /// The bot's group, as written in the robots.txt.
     pub group: Option<Cow<'a, str>>,
-    /// The form of the path that decided, and the path in this form at full length. `None` if the path decided as sent.
+    /// The form of the path that decided, and the path in this form at full length, unless the path decided as sent.
     pub read_as: Option<(Reading, String)>,
     pub robots_url: String,
     /// Why robotgate has no robots.txt, or why bots may not reach the origin.
     pub robots_error: Option<String>,
-    /// The request's id in the log.
     pub id: &'a str,
-    /// Whether the response asks the client for a credential.
+    /// Whether the response asks for a credential.
     pub challenge: bool,
-    /// The kinds of proof by which the client can show that it is the bot. `None` unless the request is refused because
-    /// the client has to prove this and did not.
+    /// The proofs that the bot accepts, if the request is refused because the client showed none of them.
     pub proofs: Option<ProofKinds>,
-    /// After how many seconds the client may send the request again. `None` if the refusal is not temporary.
+    /// In seconds. `None` if the refusal is not temporary.
     pub retry_after: Option<u64>,
-    /// When the client may send the request again. `None` unless the request came too early.
+    /// `None` unless the request came too early.
     pub not_before: Option<SystemTime>,
-    /// Which limit of `[pace]` refuses the request. `None` if the reason is not `pace`.
+    /// `None` if the reason is not `pace`.
     pub pace_cause: Option<Cause>,
-    /// What the site says about the purposes of the bot.
     pub usage: Option<&'a UsageReport>,
 }
 
@@ -110,7 +106,7 @@ impl Decision {
     }
 }
 
-/// Maximum length in bytes of a text from outside. A longer text is cut, and its end says so.
+/// Maximum length of a text from outside, in bytes. A longer text is cut, and its end says so.
 pub const MAX_TEXT: usize = 1024;
-/// Maximum length in bytes of an error's text.
+/// In bytes.
 const MAX_ERROR: usize = 512;

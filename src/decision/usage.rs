@@ -1,5 +1,4 @@
-//! Decides whether a site forbids the purposes of a bot. This runs after robots.txt has allowed the URL, and only for
-//! bots with purposes.
+//! Decides whether a site forbids the purposes of a bot, after robots.txt has allowed the URL.
 
 use http::HeaderMap;
 use serde::Serialize;
@@ -14,20 +13,18 @@ use crate::{
     usage::{Label, Purpose, Purposes, UseRefusal, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
 };
 
-/// What a site says about the purposes for which a bot uses its content. Only for a bot with configured purposes.
+/// What a site says about the purposes of a bot. Only for a bot with configured purposes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageReport {
     pub purposes: Purposes,
-    /// Everything that the site says about these purposes.
     pub said: Vec<UseStatement>,
-    /// Why robotgate refuses the request because of a purpose of the bot. `None` if no purpose is a reason to refuse.
+    /// Why a purpose of the bot makes robotgate refuse the request, if one does.
     pub refused: Option<UseRefusal>,
-    /// What is known of the site's `tdmrep.json`. `None` if the decision does not depend on this file.
+    /// `None` if the decision does not depend on the site's `tdmrep.json`.
     pub tdmrep: Option<TdmrepState>,
     /// SHA-256 of the `tdmrep.json` that was used.
     pub tdmrep_sha256: Option<Sha256>,
-    /// Whether the robots.txt forbids an enforced use for some paths only. For a tunnel, robotgate then cannot tell
-    /// whether the use of the requested path is forbidden.
+    /// Whether the robots.txt forbids an enforced use for some paths only, so that robotgate cannot decide a tunnel.
     #[serde(skip)]
     pub(crate) is_partial: bool,
 }
@@ -56,8 +53,7 @@ impl UsageReport {
         }
     }
 
-    /// Returns the statement that refuses the request. If none refuses it, returns the first statement that forbids a
-    /// use.
+    /// Returns the statement that refuses the request, or else the first one that forbids a use.
     pub fn deciding_statement(&self) -> Option<&UseStatement> {
         match &self.refused {
             Some(refused) => refused.statement(),
@@ -65,13 +61,13 @@ impl UsageReport {
         }
     }
 
-    /// Returns whether a statement forbids a use, and the configuration enforces that.
+    /// Returns whether a statement forbids a use that the configuration enforces.
     pub(super) fn refuses(&self) -> bool {
         self.said.iter().any(UseStatement::refuses)
     }
 
-    /// Adds what another reading of the path says (`said`). A use stays allowed only if that reading allows it too.
-    /// Every use that it forbids becomes forbidden.
+    /// Adds what another reading of the path says. A use stays allowed only if that reading allows it too, and whatever
+    /// it forbids is forbidden.
     fn tighten(&mut self, said: &[UseStatement]) {
         let allows = |kept: &UseStatement| said.iter().any(|other| other.allowed && other.is_same_label(kept));
         self.said.retain(|kept| !kept.allowed || allows(kept));
@@ -80,8 +76,7 @@ impl UsageReport {
         }
     }
 
-    /// Adds a statement. If the report already has one with the same label and purpose, only the one that forbids the
-    /// use stays.
+    /// Of two statements with the same label and purpose, only the one that forbids the use stays.
     pub(super) fn add(&mut self, statement: UseStatement) {
         match self.said.iter_mut().find(|other| other.is_same_label(&statement)) {
             Some(other) if other.allowed && !statement.allowed => *other = statement,
@@ -94,14 +89,13 @@ impl UsageReport {
 // === impl Question ===
 
 impl Question {
-    /// Returns a report to fill in if the bot has purposes, and `None` for other bots.
     pub(super) fn usage_report(&self) -> Option<Box<UsageReport>> {
         let purposes = self.subject.purposes;
         (!purposes.is_empty()).then(|| Box::new(UsageReport::new(purposes)))
     }
 
-    /// Adds what the robots.txt says about the path. If the readings of the path differ, the one that forbids a use
-    /// wins. Returns `None` if that takes more work than `budget`; the report is then incomplete.
+    /// Adds what the robots.txt says about the path; the reading that forbids a use wins. Returns `None` and leaves the
+    /// report incomplete if that takes more work than `budget`.
     pub(super) fn add_usage_of_path(
         &self,
         report: &mut UsageReport,
@@ -130,7 +124,7 @@ impl Question {
         Some(())
     }
 
-    /// Adds what the robots.txt says about the site as a whole, because the path in a tunnel is not visible.
+    /// Adds what the robots.txt says about the site as a whole.
     pub(super) fn add_usage_of_site(&self, report: &mut UsageReport, agent: Agent<'_>) {
         let usage = agent.usage_of_site();
         let mut is_refused_everywhere = false;
@@ -144,7 +138,7 @@ impl Question {
             let is_refused = !found.allowed && is_asked && self.terms.usage.of(vocabulary) == VocabularyPolicy::Enforce;
             is_refused_everywhere |= is_refused && found.everywhere;
             is_refused_somewhere |= is_refused;
-            // If a use is allowed for some paths only, that does not allow it for the unknown path in the tunnel.
+            // If a use is allowed for some paths only, it may be forbidden for the unknown path in the tunnel.
             (!found.allowed || found.everywhere).then_some((found.allowed, found.line))
         });
         report.is_partial = is_refused_somewhere && !is_refused_everywhere;
@@ -169,7 +163,7 @@ impl Question {
 
 impl Decision {
     /// Returns whether the decision still needs the site's `tdmrep.json`. It does if the bot does text and data mining,
-    /// the configuration reads the file, and robots.txt neither disallows the request nor forbids a purpose.
+    /// and nothing refuses the request yet.
     pub(super) fn needs_tdmrep(&self) -> bool {
         // The TDM Reservation Protocol is for web sites, not for FTP.
         let is_web = self.target().origin.scheme != Scheme::Ftp;
@@ -187,7 +181,7 @@ impl Decision {
         let Some(report) = self.usage.as_deref_mut() else {
             return;
         };
-        // In a tunnel, whose path is unknown, ignore the robots.txt lines that forbid a use of some paths only.
+        // In a tunnel, whose path is unknown, ignore lines that forbid a use of some paths only.
         let counts = |said: &&UseStatement| {
             let is_of_some_paths = report.is_partial && !said.allowed && matches!(said.source, UseSource::Line(_));
             !is_of_some_paths
@@ -207,8 +201,7 @@ impl Decision {
         self.reason == Reason::Usage && matches!(refused, Some(UseRefusal::Pending(_)))
     }
 
-    /// Returns whether robotgate would forward the request, so that a forbidden use of its content can still change the
-    /// verdict. This includes a tunnel that is forwarded although its paths are not visible.
+    /// Returns whether robotgate would forward the request, so that a forbidden use can still change the verdict.
     fn can_settle(&self) -> bool {
         match self.verdict {
             Verdict::Allow => true,
@@ -217,8 +210,7 @@ impl Decision {
         }
     }
 
-    /// Returns what the origin's response with these fields says about the purposes of the bot. Looks at no field if
-    /// the bot has no purposes.
+    /// Returns what these fields of the origin's response say about the purposes of the bot.
     pub fn said_by(&self, response: &HeaderMap) -> Vec<UseStatement> {
         let purposes = self.purposes();
         if purposes.is_empty() {
@@ -231,8 +223,7 @@ impl Decision {
         response_fields::said(response, &self.question.terms.usage, purposes, is_bot)
     }
 
-    /// Adds what the origin's response says (`said`). Returns whether a use is forbidden now that was not forbidden
-    /// before.
+    /// Adds what the origin's response says. Returns whether that forbids a use, and nothing did before.
     pub fn add_said(&mut self, said: &[UseStatement]) -> bool {
         let Some(report) = &mut self.usage else {
             return false;
@@ -242,9 +233,8 @@ impl Decision {
         !forbade && report.deciding_statement().is_some()
     }
 
-    /// Returns the refusal that replaces this decision because the statements `said` in the origin's response forbid a
-    /// purpose of the bot. Also returns the statement that forbids it. `None` if the configuration enforces none of
-    /// these statements, or if the bot's enforcement is not `enforce`.
+    /// Returns the refusal that replaces this decision because a statement in the origin's response forbids a purpose
+    /// of the bot, and this statement. `None` if the configuration enforces no such statement for the bot.
     pub fn withdrawn(&self, said: &[UseStatement]) -> Option<(Self, UseStatement)> {
         let statement = said.iter().find(|statement| statement.refuses())?;
         if self.enforcement != Enforcement::Enforce {
@@ -263,8 +253,8 @@ impl Decision {
         self.forwarded && !self.purposes().is_empty()
     }
 
-    /// Returns the purposes of the bot that the origin's response can forbid. Returns none for an exempt bot, and for a
-    /// request for the robots.txt itself.
+    /// Returns the purposes that the origin's response can forbid; none for an exempt bot and for the robots.txt
+    /// itself.
     pub fn purposes(&self) -> Purposes {
         self.usage
             .as_deref()

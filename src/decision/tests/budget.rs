@@ -43,7 +43,7 @@ fn all_readings_of_a_request_share_one_budget() {
         assert!(found.is_some());
         usize::MAX - left
     };
-    // Deciding one reading of the path stays within the budget. Deciding two exceeds it.
+    // One reading of the path stays within the budget, two exceed it.
     let count = 200;
     assert!(
         (BUDGET / 2..BUDGET).contains(&work(count)),

@@ -61,7 +61,7 @@ fn the_stricter_of_two_readings_decides() {
         ("/private/../public", Verdict::Deny, Reason::Rule, Some(2)),
         // Disallowed in both readings.
         ("/private/%61", Verdict::Deny, Reason::Rule, Some(2)),
-        // Allowed in both readings. The decision names the rule that applies to the path as sent.
+        // Allowed in both readings, by the rule for the path as sent.
         ("/private/open/%61", Verdict::Allow, Reason::Rule, Some(3)),
         ("/private/open/../open", Verdict::Allow, Reason::Rule, Some(3)),
         ("/public/%61", Verdict::Allow, Reason::NoRule, None),
@@ -91,7 +91,7 @@ fn the_robots_file_itself_is_always_allowed() {
         RobotsIdentity::Bot(&exempt),
     ] {
         for known in [&nothing_allowed, &Known::Unreachable] {
-            // The fragment does not matter, because it is not sent to the origin.
+            // The fragment is not sent to the origin.
             for path in ["/robots.txt", "/robots.txt#f"] {
                 let decision = decide(robots_identity, known, path);
                 assert_eq!(

@@ -140,8 +140,7 @@ fn a_bot_without_its_required_proof_gets_nothing() {
     }
 }
 
-/// Returns `Retry-After` for a request to an origin that answered with a 503 to the fetch of its robots.txt, `ago`
-/// before the request. `pending` says whether another fetch is running.
+/// `Retry-After` when the fetch of the robots.txt got a 503, `ago` before the request.
 fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
     let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
     lookup.at += ago;

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Returns the bot's product token that was used, and the line of the rule that decided.
 fn matched_agent(robots_identity: RobotsIdentity<'_>, file: &str) -> (String, Option<u32>) {
     let decision = decide(robots_identity, &Known::rules(file), "/x");
     let token = decision.agent().expect("a copy was looked at");

@@ -174,7 +174,7 @@ fn a_prohibited_origin_is_denied_to_every_bot() {
         );
     }
     assert_eq!(known.lookup().answer(&Policy::default()).holds().as_str(), "egress");
-    // Bots may reach the origin, but its robots.txt redirects to a forbidden address. So the robots.txt is unreachable.
+    // Bots may reach the origin, but its robots.txt redirects to a forbidden address.
     let redirected = Known::Failed(FetchError::Redirect("http://10.0.0.1/".to_owned()).into());
     let decision = decide(RobotsIdentity::Token("AnyBot"), &redirected, "/");
     assert_eq!(decision.reason, Reason::Unreachable);

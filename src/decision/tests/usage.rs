@@ -28,7 +28,6 @@ fn strict() -> UsagePolicy {
     }
 }
 
-/// Returns the question whether a bot with these purposes may fetch `path`.
 fn of_bot(enforcement: Enforcement, purposes: &[Purpose], path: &str, scope: Scope, usage: UsagePolicy) -> Question {
     let bot = Bot {
         purposes: purposes.iter().copied().collect(),
@@ -43,8 +42,7 @@ fn decide_for(purposes: &[Purpose], known: &Known, path: &str, usage: UsagePolic
     decided(of_bot(Enforcement::Enforce, purposes, path, PATH, usage), known)
 }
 
-/// Decides all that can be decided before the site's `tdmrep.json` is needed. Returns `None` if the decision needs no
-/// `tdmrep.json`.
+/// Returns `None` if the decision needs no `tdmrep.json`.
 fn mining(question: Question, known: &Known) -> Option<NeedsTdmrep> {
     match undecided(question).decide(known.lookup()) {
         Ruled::NeedsTdmrep(undecided) => Some(undecided),
@@ -52,19 +50,17 @@ fn mining(question: Question, known: &Known) -> Option<NeedsTdmrep> {
     }
 }
 
-/// Decides a request of a bot that does text and data mining, at a site without a robots.txt.
 fn mine(path: &str, scope: Scope, policy: UsagePolicy, tdmrep: Tdmrep<'_>) -> Decision {
     let asked = of_bot(Enforcement::Enforce, &[Tdm], path, scope, policy);
     let undecided = mining(asked, &Known::NoRobots).expect("the file is needed");
     undecided.complete(tdmrep)
 }
 
-/// Returns a decision that refuses a bot, because the site forbids its purpose.
 pub(super) fn refused() -> Decision {
     decide_for(&[AiTrain], &Known::rules(NO_TRAINING), "/", enforced())
 }
 
-/// Describes the refusal as `purpose: vocabulary=value`, or only as `purpose` if no statement of the site refuses it.
+/// `purpose: vocabulary=value`, or only `purpose` if no statement of the site refuses it.
 fn refusal(decision: &Decision) -> Option<String> {
     let refused = decision.usage.as_deref()?.refused?;
     Some(match refused {
@@ -416,13 +412,11 @@ fn a_response_can_only_tighten() {
     assert!(exempt.purposes().is_empty());
 }
 
-/// Returns the decision on a bot that does text and data mining, at a site with this `tdmrep.json`.
 fn mined(file: &str, path: &str, scope: Scope) -> Decision {
     let (file, sha256) = (TdmRep::parse(file.as_bytes()), crate::copy::Sha256::of(b""));
     mine(path, scope, enforced(), Tdmrep::Found(&file, sha256))
 }
 
-/// Returns a `tdmrep.json`, and a path that takes too much work to find in it.
 fn slow_tdmrep() -> (TdmRep, String) {
     let entry = r#"{"location": "/*b", "tdm-reservation": 0}"#;
     let file = format!("[{}]", vec![entry; 1000].join(","));
