@@ -69,18 +69,13 @@ use reading::Reading;
 use table::Table;
 use text::SourceText;
 
-/// A checked configuration. Every key has a default; see `conf/robotgate.toml`.
+/// A checked configuration, with a field for each section. Every key has a default; see `conf/robotgate.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// `[proxy]`: where robotgate listens, its timeouts and its limits.
     pub proxy: Proxy,
-    /// `[https]`: how a CONNECT is handled, and which certificates robotgate trusts.
     pub https: Https,
-    /// `[robots]`: how robotgate reads, fetches and keeps robots.txt files.
     pub robots: Robots,
-    /// `[refusals]`: the HTTP statuses of refusals.
     pub refusals: Refusals,
-    /// `[cache]`: how much robotgate keeps in memory, and what it keeps on disk.
     pub cache: Cache,
     /// `[evidence]`: the store of the robots.txt texts that decisions are based on, if there is one.
     pub evidence: Option<EvidenceOptions>,
@@ -90,19 +85,13 @@ pub struct Config {
     pub seals: bool,
     /// `[fleet]`: the server that several robotgates share. `None` if `fleet.url` is not set.
     pub fleet: Option<Fleet>,
-    /// `[egress]`: which addresses bots may reach, and which name servers robotgate asks.
     pub egress: Egress,
     /// `[pace]`: how fast bots may send requests to one site; `None` for no limits.
     pub pace: Option<Pace>,
-    /// `[usage]`: what happens if a site forbids the use of its content for a bot's purposes.
     pub usage: UsagePolicy,
-    /// `[audit]`: where the audit log is written.
     pub audit: Audit,
-    /// `[admin]`: where the admin API listens.
     pub admin: Admin,
-    /// `[identity]`: what happens to requests that name no bot, and how clients prove who they are.
     pub identity: IdentityRules,
-    /// `[[bot]]`, in the order of the file.
     pub bots: Bots,
     /// `[[expect]]`, in the order of the file; [`crate::expect`] runs these cases.
     pub expect: Vec<Expectation>,
@@ -130,8 +119,8 @@ impl Config {
         Self::load_by(sources, Reads::NoSecrets)
     }
 
-    /// Does the same as [`Config::load`], but reads none of the files that the configuration names, which replays do
-    /// not need.
+    /// Does the same as [`Config::load`], but reads none of the files that the configuration names. This is for
+    /// replays.
     pub fn load_alone(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::Nothing)
     }

@@ -20,7 +20,6 @@ use crate::{files, pem};
 /// The `[https]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Https {
-    /// How a CONNECT is handled.
     pub mode: HttpsMode,
     /// How to decide about a tunnel to a site whose robots.txt disallows only some paths.
     pub unverifiable: Unverifiable,
@@ -30,7 +29,7 @@ pub struct Https {
     pub ca_key: PathBuf,
     /// Whether robotgate offers HTTP/2 to origins, in addition to HTTP/1.1.
     pub upstream_http2: bool,
-    /// Certificates that robotgate trusts in addition to those of the system.
+    /// Roots that robotgate trusts in addition to those of the system.
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// The `[[https.tunnel]]` entries, in the order of the file.
     pub tunnels: Vec<TunnelException>,

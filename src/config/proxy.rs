@@ -71,7 +71,6 @@ pub struct Proxy {
     /// How long open exchanges may continue after robotgate begins to stop. Zero ends them immediately.
     pub shutdown_timeout: Duration,
     pub limits: ClientLimits,
-    /// `[proxy.tls]`; `None` without this section.
     pub tls: Option<Tls>,
 }
 
@@ -111,7 +110,6 @@ pub struct Tls {
     pub listen: Vec<SocketAddr>,
     /// The proxy's certificate chain, without the root; PEM.
     pub certificate: PathBuf,
-    /// The private key of the certificate, PEM.
     pub key: PathBuf,
     /// The root certificates for clients' certificates. If empty, robotgate asks clients for no certificate.
     pub client_roots: Arc<[CertificateDer<'static>]>,

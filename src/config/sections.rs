@@ -46,7 +46,6 @@ pub struct Cache {
 /// The `[audit]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
-    /// Where the log is written.
     pub output: Output,
     /// What the log leaves out.
     pub privacy: Privacy,

@@ -13,14 +13,12 @@ use toml::{Table, Value};
 #[derive(Clone, Debug, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
-/// A key whose value has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyChange {
     pub key: String,
     pub how: How,
 }
 
-/// How a key has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
     /// The value before and after. It is "default" if the key is not set, and "none" if its whole entry, such as a bot,

@@ -29,7 +29,7 @@ pub(super) struct SourceText {
 struct Part {
     /// Where `key=value` is in the text.
     range: Range<usize>,
-    /// The length of the key in bytes.
+    /// In bytes.
     key: usize,
     place: Arc<str>,
     /// `key=value` after as many spaces as `text` has bytes before it, so that the parser's ranges are also valid in

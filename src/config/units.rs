@@ -40,7 +40,6 @@ pub enum UnitError {
     Order,
     #[error(r#"is not a size; write a number and a unit, like "256MiB" or "1GB""#)]
     Size,
-    /// The number does not fit into 64 bits.
     #[error("is too large")]
     TooLarge,
 }
