@@ -39,9 +39,7 @@ pub struct Bot {
     pub exempt_hosts: Vec<HostPattern>,
     /// The minimum time between two requests of the bot to the same site. It has no effect without `[pace]`.
     pub delay: Option<Duration>,
-    /// What the bot uses content for.
     pub purposes: Purposes,
-    /// Proofs that identify a client as this bot.
     pub accepted_proofs: AcceptedProofs,
 }
 

@@ -167,22 +167,19 @@ impl Bots {
         }
     }
 
-    /// Returns the configured bot with this name.
     pub fn named(&self, name: &str) -> Option<&Arc<Bot>> {
         self.bots.iter().find(|bot| &*bot.name == name)
     }
 
-    /// Iterates over all bots, in the order of the configuration.
+    /// Iterates over the bots in the order of the configuration.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Bot>> {
         self.bots.iter()
     }
 
-    /// Returns the number of bots.
     pub fn len(&self) -> usize {
         self.bots.len()
     }
 
-    /// Returns whether no bot is configured.
     pub fn is_empty(&self) -> bool {
         self.bots.is_empty()
     }
@@ -207,7 +204,6 @@ impl Bots {
             .filter(|&at| may_begin(field, at))
             .filter_map(|at| {
                 let names = self.names.get(usize::from(field[at].to_ascii_lowercase()))?;
-                // The names are in the order of the configuration.
                 let name = names.iter().find(|name| name_at(&name.text, field, at))?;
                 Some(name.bot)
             })

@@ -51,9 +51,6 @@ pub struct UnreadableCertificate;
 
 impl ClientCertificate {
     /// Parses a certificate in DER.
-    ///
-    /// # Errors
-    /// Fails if `der` is not a valid certificate.
     pub fn from_der(der: &[u8]) -> Result<Self, UnreadableCertificate> {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|_| UnreadableCertificate)?;
         let mut read = Self {
@@ -103,9 +100,6 @@ impl ClientCertificate {
 
 impl CertificateName {
     /// Parses an entry of a bot's `certificates`.
-    ///
-    /// # Errors
-    /// Fails if no certificate can match the entry.
     pub fn new(text: &str) -> Result<Self, BadCertificateName> {
         if text.trim().is_empty() || text.trim() != text || text.chars().any(char::is_control) {
             return Err(BadCertificateName::Empty);

@@ -171,12 +171,10 @@ impl fmt::Debug for SecretHash {
 // === impl Verified ===
 
 impl<'a> Verified<'a> {
-    /// Returns the credential's name.
     pub fn name(&self) -> &'a str {
         &self.known.name
     }
 
-    /// Returns a record for checking later whether the credential is still valid.
     pub fn credential_record(&self) -> CredentialRecord {
         CredentialRecord {
             name: self.known.name.clone(),

@@ -29,7 +29,7 @@ impl AgentPattern {
     ///
     /// # Errors
     ///
-    /// Fails if the entry is empty or only white space.
+    /// Fails if the entry is empty.
     pub fn new(text: &str) -> Result<Self, EmptyPattern> {
         let text = text.trim();
         if text.is_empty() {
@@ -56,7 +56,6 @@ impl AgentPattern {
         (!product.is_empty() && product.bytes().all(is_name)).then_some(product)
     }
 
-    /// Returns whether the field matches the pattern.
     pub fn matches(&self, field: &[u8]) -> bool {
         let pattern = self.text.as_bytes();
         if self.is_glob() {
