@@ -181,7 +181,6 @@ impl Decision {
         (self.reason == Reason::Pace).then(cause)
     }
 
-    /// Returns the target of the request.
     pub fn target(&self) -> &Target {
         &self.question.target
     }
@@ -230,7 +229,7 @@ impl Decision {
         self.matched_agent().and_then(|(_, agent)| agent.group())
     }
 
-    /// Returns whether the robots.txt names the bot itself, not only `*`.
+    /// Returns whether the robots.txt names the bot itself.
     pub fn is_specific(&self) -> bool {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
@@ -246,7 +245,6 @@ impl Decision {
         Some(self.question.robots_identity().pick(&self.copy()?.robots))
     }
 
-    /// Returns the rule that decided.
     pub fn rule(&self) -> Option<Rule<'_>> {
         Some(self.copy()?.robots.rule(self.rule?))
     }

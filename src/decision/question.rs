@@ -1,4 +1,4 @@
-//! What a decision is about: a request, its sender, and the settings that apply.
+//! What a decision is about: who sends a request, what it is for, and which settings apply.
 
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ use crate::{
     usage::{Purposes, UsagePolicy},
 };
 
-/// The question that a [`Decision`](super::Decision) answers: who sends the request, what it is for, and which settings
-/// apply.
+/// The question that a [`Decision`](super::Decision) answers.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub subject: Subject,
@@ -70,7 +69,6 @@ pub enum HttpsMode {
     Intercept,
     /// robotgate forwards the bytes without looking at them, so it decides for the whole origin.
     Tunnel,
-    /// robotgate refuses every CONNECT.
     Refuse,
 }
 
@@ -78,7 +76,6 @@ pub enum HttpsMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unverifiable {
-    /// The tunnel is refused.
     #[default]
     Deny,
     /// The tunnel is forwarded, and the log says so.
@@ -98,7 +95,6 @@ impl Subject {
         }
     }
 
-    /// Creates the subject of a request whose client showed `proof`.
     pub fn proven(identity: Identity<'_>, proof: &Proof<'_>, bots: &Bots) -> Self {
         let bot = match &identity {
             Identity::Bot(bot) => Some(bot),

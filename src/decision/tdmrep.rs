@@ -43,7 +43,6 @@ impl NeedsTdmrep {
         &self.0.target().origin
     }
 
-    /// Adds the time that the request has waited for the file.
     pub fn add_wait(&mut self, waited: Duration) {
         if let Some(lookup) = &mut self.0.lookup {
             lookup.waited += waited;

@@ -23,10 +23,10 @@ pub struct DecisionTexts<'a> {
     pub bot: Option<Cow<'a, str>>,
     /// The product token that was looked up in the robots.txt, if one was consulted.
     pub agent: Option<Cow<'a, str>>,
-    /// The rule that decided, as written in the robots.txt.
+    /// As written in the robots.txt.
     pub rule: Option<Cow<'a, str>>,
     pub line: Option<u32>,
-    /// The bot's group, as written in the robots.txt.
+    /// As written in the robots.txt.
     pub group: Option<Cow<'a, str>>,
     /// The form of the path that decided, and the path in this form at full length, unless the path decided as sent.
     pub read_as: Option<(Reading, String)>,
