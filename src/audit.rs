@@ -1,13 +1,8 @@
-//! The audit log: one JSON object a line. A decision can be explained from the log alone. At a terminal, the log is
-//! text instead of JSON.
+//! The audit log: one JSON object a line, or text at a terminal. A decision can be explained from the log alone.
 //!
-//! robotgate writes a `decision` record before it forwards or refuses the request. A `completion` record follows when
-//! the exchange has ended. If the origin's response says that the bot must not use the content, robotgate logs a
-//! `withdrawn` record, and sends the bot a refusal instead of the response. A `robots` record describes a fetch of a
-//! robots.txt. It precedes every decision that uses the fetched text. If a site's robots.txt has changed, a
-//! `robots-changed` record says what is different. A `tdmrep` record describes a fetch of a `tdmrep.json`. The records
-//! `start`, `stop`, `reload` and `forget` say what happened to robotgate itself. No record is dropped: if the disk is
-//! slow, requests wait. If the disk accepts no data, robotgate does not forward requests.
+//! robotgate writes a `decision` record before it forwards or refuses the request, and a `robots` record before any
+//! decision uses the fetched text. No record is dropped: if the disk is slow, requests wait, and if it accepts no data,
+//! robotgate does not forward requests.
 
 mod decision;
 mod generation_fields;

@@ -1,6 +1,4 @@
-//! Builds two kinds of records for the audit log: `decision`, and `withdrawn`, which says that robotgate does not pass
-//! on a response because the origin forbids the bot to use it. The values of a `decision` come from the [`Decision`]
-//! and, for the client and its request, from [`RequestFacts`].
+//! Builds the `decision` records of the audit log, and the `withdrawn` records of responses that the bot must not use.
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
@@ -22,12 +20,9 @@ use crate::{
 pub struct RequestFacts<'a> {
     pub client: SocketAddr,
     pub method: &'a str,
-    /// The User-Agent field. If the request has several, all of them, separated by ` | `.
+    /// All User-Agent fields of the request, separated by ` | `.
     pub user_agent: Option<&'a str>,
-    /// The parts of addresses, URLs and User-Agents that must not be logged.
     pub privacy: &'a Privacy,
-    /// The fields `config`, `instance`, `version` and `config_sha256`. They say which robotgate decided, and with which
-    /// configuration.
     pub generation: &'a GenerationFields,
 }
 
@@ -83,9 +78,8 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
     .line()
 }
 
-/// Builds the `withdrawn` line of a request that was forwarded. `decision` is the later decision to refuse it, and
-/// `texts` are its values, formatted as text. `statement` is what the origin's response says about the use of the
-/// content, and `status` the status of this response.
+/// Builds the `withdrawn` line of a forwarded request. `decision` refuses the origin's response, which has the status
+/// `status` and contains `statement`.
 pub fn withdrawn_line(
     decision: &Decision,
     texts: &DecisionTexts<'_>,
@@ -114,7 +108,6 @@ pub fn withdrawn_line(
     .line()
 }
 
-/// Returns the path and query of a URL, without the parts that must not be logged.
 fn shown_path<'t>(target: &'t Target, privacy: &Privacy) -> Cow<'t, str> {
     let path = String::from_utf8_lossy(target.path_of_url());
     match privacy.redact_query.url(path) {
@@ -123,5 +116,5 @@ fn shown_path<'t>(target: &'t Target, privacy: &Privacy) -> Cow<'t, str> {
     }
 }
 
-/// Maximum bytes of a URL's path and query in a record. The limit is large, because an auditor needs the whole URL.
+/// Maximum bytes of a URL's path and query in a record. An auditor needs the whole URL.
 const MAX_URL: usize = 64 * 1024;

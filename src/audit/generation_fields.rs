@@ -1,4 +1,4 @@
-//! The fields of a decision's record that describe robotgate itself: its run, its version and its configuration.
+//! The fields of a `decision` record that describe robotgate itself: its run, its version and its configuration.
 
 use super::value::Value;
 use crate::copy::Sha256;
@@ -7,8 +7,8 @@ use crate::copy::Sha256;
 #[derive(Debug, Clone, Copy)]
 pub struct Instance([u8; 8]);
 
-/// The fields `config`, `instance`, `version` and `config_sha256` of a decision. They are formatted only once for each
-/// loaded configuration, because all its decisions have the same values.
+/// The fields `config`, `instance`, `version` and `config_sha256` of a decision, formatted once for each loaded
+/// configuration.
 #[derive(Debug)]
 pub struct GenerationFields(Box<[u8]>);
 
@@ -16,7 +16,7 @@ pub struct GenerationFields(Box<[u8]>);
 
 impl Instance {
     pub fn random() -> Self {
-        // Take the last 32 bits of a UUIDv7, because these are random (RFC 9562 §5.7).
+        // The last 32 bits of a UUIDv7 are random (RFC 9562 §5.7).
         let random = uuid::Uuid::now_v7().as_u128() as u32;
         let mut text = [0; 8];
         data_encoding::HEXLOWER.encode_mut(&random.to_be_bytes(), &mut text);
@@ -32,8 +32,8 @@ impl Instance {
 // === impl GenerationFields ===
 
 impl GenerationFields {
-    /// Formats the fields. `number` is the configuration's number: 1 at the start, and one more with each reload.
-    /// `config_sha256` is the SHA-256 of the configuration's text in canonical form ([`crate::config::Canonical`]).
+    /// Formats the fields. `number` is 1 at the start, and one more after each reload. `config_sha256` is the digest of
+    /// the canonical configuration ([`crate::config::Canonical`]).
     pub fn new(number: u64, instance: &Instance, config_sha256: Sha256) -> Self {
         let mut fields = Vec::new();
         number.write(&mut fields);
@@ -50,8 +50,7 @@ impl GenerationFields {
 }
 
 impl Value for GenerationFields {
-    /// Writes the value of the field `config`, whose name the caller has written. Then writes the names and values of
-    /// the other fields.
+    /// Writes the value of `config`, then the names and values of the other fields.
     fn write(&self, line: &mut Vec<u8>) {
         line.extend_from_slice(&self.0);
     }

@@ -1,28 +1,25 @@
-//! Keeps the audit log's lines of the latest decisions in memory. From these lines, [`crate::replay`] decides the same
-//! requests again: with a robots.txt that has changed, or with a change that an operator tries out.
+//! Keeps the lines of the latest decisions in memory, so that [`crate::replay`] can decide these requests again.
 //!
-//! The lines are stored one after another in blocks. Most decisions therefore need no allocation, and a reader holds
-//! the lock only while it copies one block.
+//! The lines are stored in blocks, so that most decisions need no allocation, and a reader holds the lock only while it
+//! copies one block.
 
 use std::{collections::VecDeque, mem, sync::Arc};
 
 use parking_lot::Mutex;
 
-/// The log lines of the latest decisions. Drops the oldest lines, a block at a time, if there are more than
-/// [`MAX_DECISIONS`], or more than `MAX_BYTES` bytes of them.
+/// The log lines of the latest decisions: about [`MAX_DECISIONS`], or fewer if they are long.
 #[derive(Debug, Default)]
 pub struct LatestDecisions(Mutex<Blocks>);
 
 #[derive(Debug, Default)]
 struct Blocks {
-    /// The full blocks, the oldest first.
+    /// The oldest first.
     full: VecDeque<Arc<Block>>,
     filling: Block,
     lines: usize,
     bytes: usize,
 }
 
-/// Lines with their line ends.
 #[derive(Debug, Default)]
 struct Block {
     text: Vec<u8>,
@@ -32,7 +29,7 @@ struct Block {
 // === impl LatestDecisions ===
 
 impl LatestDecisions {
-    /// Adds a line. `line` must include its line end.
+    /// Adds a line, which must include its line end.
     pub fn add(&self, line: &[u8]) {
         self.0.lock().add(line);
     }
@@ -62,8 +59,7 @@ impl Blocks {
         self.bytes += line.len();
     }
 
-    /// Removes the oldest blocks if there are too many lines or bytes. Returns an empty block, which reuses the memory
-    /// of a removed block if possible.
+    /// Removes the oldest blocks if necessary. Returns an empty block, with the memory of a removed one if possible.
     fn make_room(&mut self) -> Block {
         let mut spare = Block::default();
         while let Some(oldest) = self.full.front()
@@ -85,10 +81,9 @@ impl Blocks {
     }
 }
 
-/// How many of the latest decisions are kept. Only whole blocks are dropped, so up to a block more can be kept. If the
-/// lines are long, fewer are kept (`MAX_BYTES`).
+/// How many of the latest decisions are kept, rounded up to whole blocks.
 pub const MAX_DECISIONS: usize = 10_000;
-/// Maximum bytes of the stored lines, without the newest line. A typical line takes 1.3 kB.
+/// Maximum bytes of the stored lines. A typical line takes 1.3 kB.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Size of a block, in bytes.
 const BLOCK: usize = 64 * 1024;

@@ -13,8 +13,7 @@ thread_local! {
 // === impl Line ===
 
 impl Line {
-    /// Builds a line from the output of `write`, and appends a line end. The output must not contain a line end. JSON
-    /// never does, because it escapes control characters.
+    /// Builds a line from the output of `write`, which must not contain a line end.
     pub(super) fn of(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut line = SPARE.take();
         line.reserve(USUAL);
@@ -44,8 +43,7 @@ impl Drop for Line {
 
 /// Initial size of a buffer, in bytes. Most lines fit.
 const USUAL: usize = 1024;
-/// Maximum size of a buffer to reuse, in bytes. A larger one is freed, so that it does not take memory until the thread
-/// ends.
+/// Maximum size of a buffer to reuse, in bytes.
 const MAX_SPARE: usize = 16 * 1024;
 
 #[cfg(test)]

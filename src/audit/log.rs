@@ -2,37 +2,32 @@
 //!
 //! # Guarantees
 //!
-//! - When [`Enqueued::wait_until_written`] returns `Ok`, the operating system has the line:
-//!   write(2) has returned for its last byte. The line survives any end of this process, including `kill -9`. It is
-//!   not synced to the disk: a machine that loses power can lose the last seconds.
+//! - When [`Enqueued::wait_until_written`] returns `Ok`, write(2) has returned for the whole line. The line survives a
+//!   `kill -9`, but it is not synced: a machine that loses power can lose the last seconds.
 //! - Lines are in the log whole and in the order in which they were submitted.
-//! - No submitted line is dropped. After a disk error, writing continues at the byte where it stopped, as often as
-//!   necessary. A request waits for its line for at most [`MAX_WAIT`]. Then the request gets an [`AuditError`], and its
-//!   line is written once the output accepts data again. Lines that still cannot be written when the program ends are
-//!   lost, and the loss is logged as an error.
-//! - A line that no request waits for is written with the next batch, 40 ms later at most.
+//! - No submitted line is dropped. After a disk error, writing continues at the byte where it stopped. A request that
+//!   has waited for its line for [`MAX_WAIT`] gets an [`AuditError`], and the line is written later. Only lines that
+//!   still cannot be written when the program ends are lost, and the loss is logged.
+//! - A line that no request waits for is written 40 ms later at most.
 //!
 //! # Who writes
 //!
-//! Lines that arrive at about the same time are written together, as a batch, by one write(2). Only one thread writes
-//! at a time, and it holds no lock during that time.
+//! Lines that arrive at about the same time are a batch, which is written by one write(2). Only one thread writes at a
+//! time, and it holds no lock while it writes.
 //!
-//! - If the output is a regular file and fast, the first request that waits for a line of the batch writes it, on the
-//!   thread that serves that request (`inline`). If many requests run, it first lets them add their lines. No other
-//!   thread has to be woken.
-//! - If the output is anything else (a pipe, a socket, a terminal), is slow or fails, the log's own thread writes
-//!   (`thread`). It hands a file back to the requests once the file is fast again (`pace`). It also writes lines that
-//!   no request waits for: while lines arrive, it checks every 20 ms whether any are still unwritten.
+//! - If the output is a regular file and fast, a request that waits for its line writes the batch on its own thread
+//!   (`inline`). No other thread has to be woken.
+//! - If the output is anything else, is slow or fails, the log's own thread writes (`thread`, `pace`). It also writes
+//!   lines that no request waits for.
 //!
 //! # When a disk hangs
 //!
-//! The request that writes at that moment blocks its thread until the disk responds. One more request can be blocked,
-//! even after its line was written: the request that this thread woke last. tokio lets no other thread take over that
-//! request. All other requests wait for their lines without blocking anything: the log's own thread notices the hang
-//! within 40 ms and makes another thread of the runtime take over the sockets, timers and tasks of the blocked one.
-//! After the hang, the log's own thread writes for ten times as long as the hang took, so that a disk that hangs
-//! repeatedly blocks threads for at most a tenth of the time. A runtime with one thread has no other thread to take
-//! over, so there the log's own thread always writes.
+//! The request that is writing blocks its thread until the disk responds. The log's own thread notices this within 40
+//! ms, and makes another thread of the runtime take over the sockets, timers and tasks. One other request can be
+//! blocked too: tokio does not let another thread take over the task that the blocked thread woke last.
+//!
+//! After the hang, the log's own thread writes for ten times as long as the hang took, so that threads are blocked for
+//! at most a tenth of the time. In a runtime with one thread, the log's own thread always writes.
 
 mod file;
 mod inline;
@@ -70,13 +65,13 @@ pub struct AuditLog {
     shared: Arc<SharedLog>,
     writer: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<AuditCounts>,
-    /// The path of the output; `None` if the output is not a file.
+    /// `None` if the output is not a file.
     path: Option<PathBuf>,
-    /// Converts the lines to text; `None` if the output gets JSON.
+    /// `None` if the output gets JSON.
     text: Option<TextLines>,
 }
 
-/// The output of the log, as in the configuration: `stdout`, or the path of a file.
+/// The output of the log, as in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     Stdout,
@@ -100,8 +95,7 @@ pub enum AuditError {
     Full,
 }
 
-/// Number and total bytes of the lines that were submitted to a log. After a reload, the new log can continue the
-/// counts of the old one.
+/// Number and total bytes of the submitted lines. A reload can pass these counts to the new log.
 #[derive(Debug, Default)]
 pub struct AuditCounts {
     lines: AtomicU64,
@@ -113,7 +107,6 @@ pub struct AuditCounts {
 #[must_use = "the line might not be written yet"]
 pub struct Enqueued<'a> {
     shared: &'a SharedLog,
-    /// The number of the batch that contains the line.
     batch: u64,
 }
 
@@ -141,10 +134,7 @@ impl AuditLog {
         Self::to_sink(Sink::new(file, path.as_deref()), path)
     }
 
-    /// Checks whether the log could be opened. Creates no file.
-    ///
-    /// # Errors
-    /// Fails in the same cases as [`AuditLog::open`].
+    /// Checks whether [`open`](Self::open) would succeed. Creates no file.
     pub fn check(output: &Output) -> Result<(), AuditError> {
         let Some(path) = output.file() else { return Ok(()) };
         file::check(path).map_err(|error| AuditError::Open {
@@ -153,9 +143,8 @@ impl AuditLog {
         })
     }
 
-    /// Opens the log's path again, after log rotation has renamed the old file. Lines submitted from now on go to the
-    /// new file. No line is lost or split, and their order is kept. Does nothing if the log is written to standard
-    /// output.
+    /// Opens the log's path again, after log rotation has renamed the old file. Later lines go to the new file, and
+    /// none is lost or split. Does nothing for standard output.
     ///
     /// # Errors
     /// Fails if the file cannot be opened. The log then continues in the old file.
@@ -169,8 +158,8 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Switches to `output` if this log's own output accepts nothing. The lines that wait and all later lines are then
-    /// written to `output`, in their order. The lines of other logs that write to `output` can come between them.
+    /// Switches to `output` if this log's own output accepts nothing. The lines that wait and all later lines then go
+    /// to `output`.
     ///
     /// # Errors
     /// Fails if `output` cannot be opened. The lines then keep waiting for this log's own output.
@@ -187,12 +176,11 @@ impl AuditLog {
         let mut state = self.shared.state.lock();
         let replaced = state.other.replace(sink);
         self.shared.wake(state);
-        // If an earlier call has set an output that is not in use yet, `replaced` is that output, and this line closes
-        // it. Closing can take long, but `wake` has already released the lock.
+        // If an earlier call has set an output that was never used, this closes it. Closing can take long, so it
+        // happens after `wake` has released the lock.
         drop(replaced);
     }
 
-    /// Creates a log that writes to `sink`. `path` is the path of the output if it is a file.
     fn to_sink(sink: Sink, path: Option<PathBuf>) -> Result<Self, AuditError> {
         let shared = Arc::new(SharedLog::new(sink));
         let writer = std::thread::Builder::new()
@@ -211,7 +199,7 @@ impl AuditLog {
         })
     }
 
-    /// Makes the log count its lines in `counts`, which several logs can share.
+    /// Makes the log count its lines in `counts`.
     #[must_use]
     pub fn counting(mut self, counts: Arc<AuditCounts>) -> Self {
         self.counts = counts;
@@ -244,11 +232,6 @@ impl AuditLog {
         busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
     }
 
-    /// Submits a line and waits until the operating system has received it.
-    ///
-    /// # Errors
-    /// Fails if so many other lines are unwritten that there is no room for this one within [`MAX_WAIT`]. Also fails if
-    /// there is room, but the line is not written within another [`MAX_WAIT`].
     #[cfg(test)]
     pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
         self.enqueue(line).await?.wait_until_written().await
@@ -257,8 +240,7 @@ impl AuditLog {
     /// Submits a line and returns before it is written. The line is written even if the caller is cancelled.
     ///
     /// # Errors
-    /// Fails if so many other lines are unwritten that there is no room for this one within [`MAX_WAIT`]. The line then
-    /// never gets into the log.
+    /// Fails if there is no room for the line within [`MAX_WAIT`]. The line then never gets into the log.
     pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued<'_>, AuditError> {
         let line = &*self.formatted(line);
         let state = self.room().await?;
@@ -270,7 +252,7 @@ impl AuditLog {
         })
     }
 
-    /// Submits a line and returns before it is written. Waits only while too many other lines are unwritten.
+    /// Submits a line and returns before it is written. Waits only while there is no room for it.
     ///
     /// # Errors
     /// Fails if there is no room for the line within [`MAX_WAIT`].
@@ -292,19 +274,17 @@ impl AuditLog {
         self.counts.add(line);
     }
 
-    /// Writes the remaining lines at the end of the program, and blocks until they are written. Lines that are
-    /// submitted later are lost.
+    /// Writes the remaining lines, and blocks until they are written. Lines that are submitted later are lost.
     pub fn close(&self) {
         self.end();
         let writer = self.writer.lock().take();
         if let Some(writer) = writer {
-            // If the log's thread panicked, the panic is already on stderr.
+            // A panic of the log's thread is already on stderr.
             let _ = writer.join();
         }
     }
 
-    /// Converts a line from JSON to the format of the output. Returns an empty line if the text format does not show
-    /// this record.
+    /// Returns an empty line if the text format does not show this record.
     fn formatted<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         self.text.as_ref().map_or(Cow::Borrowed(line), |text| text.of(line))
     }
@@ -315,7 +295,7 @@ impl AuditLog {
         self.shared.wake(state);
     }
 
-    /// Waits until fewer than `MAX_PENDING` bytes wait to be written, and returns the locked state.
+    /// Waits until fewer than `MAX_PENDING` bytes wait to be written.
     async fn room(&self) -> Result<MutexGuard<'_, State>, AuditError> {
         let room_now = || Some(self.shared.state.lock()).filter(|state| state.lines.len() < MAX_PENDING);
         if let Some(state) = room_now() {
@@ -323,7 +303,7 @@ impl AuditLog {
         }
         let room = async {
             loop {
-                // `notified()` comes before the check, so that a notification between the two is not missed.
+                // `notified()` comes before the check, so that no notification is missed.
                 let freed = self.shared.freed.notified();
                 if let Some(state) = room_now() {
                     return state;
@@ -336,8 +316,8 @@ impl AuditLog {
 }
 
 impl Drop for AuditLog {
-    /// Tells the log's thread to write everything and end. Does not wait for that, because this can run on an
-    /// asynchronous thread: a request can be the last owner of the log.
+    /// Does not wait for the log's thread, because a request on an asynchronous thread can be the last owner of the
+    /// log.
     fn drop(&mut self) {
         self.end();
     }
@@ -351,7 +331,7 @@ impl AuditCounts {
         self.bytes.fetch_add(line.len() as u64, Ordering::Relaxed);
     }
 
-    /// Returns the numbers of lines and of bytes that were submitted so far.
+    /// Returns the numbers of submitted lines and bytes.
     pub fn totals(&self) -> (u64, u64) {
         (self.lines.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
@@ -388,10 +368,9 @@ impl Enqueued<'_> {
     }
 }
 
-/// Opens an output, and returns its path if it is a file. Appends to an existing file, starting on a new line.
 fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
     match output {
-        // Write to a copy of the file descriptor, because `io::stdout()` would buffer the lines.
+        // `io::stdout()` would buffer the lines, so write to a copy of the file descriptor.
         Output::Stdout => {
             let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
             Ok((File::from(stdout), None))
@@ -410,8 +389,7 @@ fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
 const MAX_PENDING: usize = 4 * 1024 * 1024;
 /// Maximum time that a request waits for its line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
-/// If a write takes this long, the output counts as stalled. A write has a few megabytes at most, and a working disk
-/// writes them in far less time.
+/// If a write takes this long, the output counts as stalled.
 const STALLED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

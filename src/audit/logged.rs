@@ -1,4 +1,4 @@
-//! Reads lines of the log back: the fields that records of every kind can have, and the latest refusals.
+//! Reads lines of the log back: the fields of records of every kind, and the latest refusals.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,7 @@ use crate::{
     text::Timestamp,
 };
 
-/// The fields that tell which record a line contains. Any of them can be missing: some kinds of records have no `id`, a
-/// later version of robotgate may have written the line, or the line is no record.
+/// The fields that tell which record a line contains. Any of them can be missing: some kinds of records have no `id`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RecordHead<'r> {
@@ -24,8 +23,8 @@ pub struct RecordHead<'r> {
     pub time: Option<Cow<'r, str>>,
 }
 
-/// The record of a decision that was not `allow`, with the fields that the page for operators, the API and the history
-/// read. The same process wrote the record, so every verdict and reason in it is known.
+/// The record of a decision that was not `allow`. The same process wrote it, so every verdict and reason in it is
+/// known.
 #[derive(Debug, Deserialize)]
 pub struct LoggedRefusal<'r> {
     pub time: Timestamp,
@@ -56,7 +55,7 @@ pub struct LoggedRefusal<'r> {
 }
 
 impl<'r> RecordHead<'r> {
-    /// Returns `None` if the line is no JSON object, or if its `event`, `id` or `time` is there but is no text.
+    /// Returns `None` if the line is no JSON object, or one of the fields is no text.
     pub fn parse(line: &'r [u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
@@ -68,7 +67,7 @@ impl LoggedRefusal<'_> {
         self.identity == "product-token"
     }
 
-    /// Returns the rule that decided, or else what the site says about the use, the error, or the reason as a sentence.
+    /// Returns the rule that decided, or else what the site says about the use, the error, or the reason.
     pub fn why(&self) -> Cow<'_, str> {
         let refused = || text::refused(&self.usage.as_ref()?["refused"]);
         match (self.line.zip(self.rule.as_ref()), &self.robots_error) {
@@ -82,7 +81,7 @@ impl LoggedRefusal<'_> {
     }
 }
 
-/// Reads any verdict. The `Deserialize` of [`Verdict`] itself refuses `defer`, which no `[[expect]]` case can expect.
+/// The `Deserialize` of [`Verdict`] refuses `defer`, which no `[[expect]]` case can expect.
 fn any_verdict<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Verdict, D::Error> {
     let word = <&str>::deserialize(deserializer)?;
     Verdict::from_word(word).ok_or_else(|| D::Error::custom("unknown verdict"))

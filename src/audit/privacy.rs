@@ -1,7 +1,5 @@
-//! Removes parts of a request from what is logged: a part of the client's address, values of the query, and details of
-//! the User-Agent (`[audit]`).
-//!
-//! This changes only what is logged or shown. Decisions use the request as it was received.
+//! Removes parts of the client's address, the query and the User-Agent from what is logged or shown (`[audit]`).
+//! Decisions use the request as it was received.
 
 use std::{
     borrow::Cow,
@@ -16,7 +14,7 @@ use crate::bot::products;
 /// The privacy settings of the audit log. They also apply to the operational log, the operators' page and the API.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Privacy {
-    /// How much of a client's address is shown; `None` shows the address and the port.
+    /// `None` shows the address and the port.
     pub mask_client: Option<ClientMask>,
     pub redact_query: RedactQuery,
     pub user_agent: LoggedUserAgent,
@@ -36,7 +34,7 @@ pub struct ClientMask {
 pub enum RedactQuery {
     #[default]
     Nothing,
-    /// The values of the parameters with these names are removed.
+    /// The values of the parameters with these names.
     Values(Box<[String]>),
     All,
 }
@@ -80,9 +78,9 @@ impl ClientMask {
         SocketAddr::new(self.ip(client.ip()), 0)
     }
 
-    /// Masks an address. An IPv4 address in IPv6 form (`::ffff:192.0.2.1`) is masked as IPv4.
+    /// An IPv4 address in IPv6 form (`::ffff:192.0.2.1`) is masked as IPv4.
     pub fn ip(self, client: IpAddr) -> IpAddr {
-        // A mask that keeps no bit would shift by all bits. For such a shift, `checked_shl` returns `None`, so use 0.
+        // For a mask that keeps no bit, `checked_shl` returns `None`.
         match client.to_canonical() {
             IpAddr::V4(address) => {
                 let mask = u32::MAX.checked_shl(u32::from(32 - self.ipv4.min(32))).unwrap_or(0);
@@ -111,7 +109,7 @@ impl RedactQuery {
         }
     }
 
-    /// Returns whether [`url`](Self::url) would remove the value of a parameter. `false` if it removes the whole query.
+    /// Returns whether [`url`](Self::url) would remove the value of a parameter, but not the whole query.
     pub fn hides_value(&self, url: &str) -> bool {
         match self {
             Self::Nothing | Self::All => false,
@@ -120,7 +118,7 @@ impl RedactQuery {
     }
 }
 
-/// Returns `url` without the values of the parameters with these names; `None` if it has no such parameter.
+/// Returns `None` if `url` has no such parameter.
 fn without_values(url: &str, names: &[String]) -> Option<String> {
     let (path, query) = url.split_once('?')?;
     let mut found = false;
@@ -135,11 +133,8 @@ fn without_values(url: &str, names: &[String]) -> Option<String> {
     found.then(|| format!("{path}?{query}"))
 }
 
-/// Finds a parameter's value that has to be removed. `parameter` is the text between two `&`. If the parameter has one
-/// of these names, returns where its value begins. The value ends at the end of `parameter`.
-///
-/// Some servers also separate parameters with `;`. So a name can also begin after a `;`, a `?` or a `#`. Names are
-/// compared exactly, after percent-decoding.
+/// Returns where the value to remove begins in `parameter`, the text between two `&`. Names can also begin after a `;`,
+/// because some servers separate parameters with it, and after a `?` or a `#`.
 fn value_at(parameter: &str, names: &[String]) -> Option<usize> {
     let mut end = 0;
     parameter.split_inclusive([';', '?', '#']).find_map(|piece| {
@@ -151,7 +146,6 @@ fn value_at(parameter: &str, names: &[String]) -> Option<usize> {
     })
 }
 
-/// Replaces a removed value.
 const REDACTED: &str = "redacted";
 
 #[cfg(test)]
@@ -169,8 +163,7 @@ mod tests {
             (24, 48, "[2001:db8:1:2:3:4:5:6]:1", "[2001:db8:1::]:0"),
             (24, 0, "[2001:db8:1:2:3:4:5:6]:1", "[::]:0"),
             (24, 128, "[2001:db8::6]:1", "[2001:db8::6]:0"),
-            // An IPv6 mask on an IPv4 address in IPv6 form would hide either nothing or everything, so the IPv4 mask is
-            // used.
+            // An IPv6 mask would hide either nothing or everything of an IPv4 address in IPv6 form.
             (24, 128, "[::ffff:192.0.2.77]:1", "192.0.2.0:0"),
         ] {
             let privacy = Privacy {

@@ -1,8 +1,5 @@
-//! Keeps the latest records of the audit log in memory, for operators who are watching: requests that were not allowed,
-//! changes of robots.txt files, and all decisions.
-//!
-//! Each of the three lists has a maximum number of records and of bytes, and drops its oldest records. All records are
-//! also in the log.
+//! Keeps the latest records of the audit log in memory, for operators: requests that were not allowed, changes of
+//! robots.txt files, and all decisions. Each of the three lists drops its oldest records.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -28,7 +25,7 @@ struct Ring {
     newest: u64,
 }
 
-/// The result of [`Recent::tail`]: stored lines that follow one another.
+/// The result of [`Recent::tail`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
     /// The number to pass as `after` to get the lines that follow these.
@@ -66,26 +63,26 @@ impl Recent {
         ring.lines.iter().skip(skipped).cloned().collect()
     }
 
-    /// Returns new, empty lists, whose line numbers continue those of `self`. They replace `self` after a reload that
-    /// changes the privacy settings, because the old lines may show too much.
+    /// Returns new, empty lists, whose line numbers continue. They replace `self` after a change of the privacy
+    /// settings, because the old lines may show too much.
     pub fn successor(&self) -> Self {
         let successor = Self::default();
         successor.refused.lock().newest = self.refused.lock().newest;
         successor
     }
 
-    /// Returns lines of decisions whose verdict was not `allow`: the first `limit` lines after the line with the number
-    /// `after`. If `after` is `None`, returns the last `limit` lines.
+    /// Returns the first `limit` lines after the line number `after`, of decisions whose verdict was not `allow`. If
+    /// `after` is `None`, returns the last `limit` lines.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = self.refused.lock();
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
-        // Ignore a number that no line has had yet: the client got it from an earlier run of robotgate.
+        // Ignore a number from an earlier run of robotgate, which no line has had yet.
         let after = after.filter(|after| *after <= ring.newest);
         let (first, missed) = match after {
             Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),
             None => (oldest.max((ring.newest + 1).saturating_sub(limit as u64)), 0),
         };
-        // The result is at most the number of stored lines, so it fits into `usize`.
+        // This is at most the number of stored lines, so it fits into `usize`.
         let skipped = (first - oldest) as usize;
         let lines: Vec<_> = (first..)
             .zip(ring.lines.iter().skip(skipped).take(limit).cloned())
@@ -133,11 +130,9 @@ impl Ring {
 }
 
 const MAX_LINES: usize = 1000;
-/// Maximum bytes of the stored lines. A typical line takes a kilobyte. A line with a URL of the maximum length takes
-/// about 100 kB.
+/// Maximum bytes of the stored lines. A typical line takes 1 kB, the longest about 100 kB.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum number and total bytes of the stored changes. A typical change takes a kilobyte, the longest about thirty
-/// kilobytes.
+/// Maximum number and bytes of the stored changes. A typical change takes 1 kB, the longest about 30 kB.
 const MAX_CHANGES: usize = 200;
 const MAX_CHANGES_BYTES: usize = 1024 * 1024;
 

@@ -16,7 +16,7 @@ use crate::{
     usage::UseStatement,
 };
 
-/// Defines the struct of each record, and how it is written as a JSON object: its `event`, then its fields in order.
+/// Defines the struct of each record, and writes it as a JSON object: its `event`, then its fields in order.
 macro_rules! records {
     ($(
         $(#[$about:meta])*
@@ -27,7 +27,7 @@ macro_rules! records {
         /// The `event` of each kind of record.
         pub const EVENTS: [&str; [$($event),+].len()] = [$($event),+];
 
-        /// The names of the fields of each kind of record. The kinds are in the order of [`EVENTS`].
+        /// In the order of [`EVENTS`].
         #[cfg(test)]
         const FIELDS: [&[&str]; EVENTS.len()] = [$(&[$(stringify!($field)),+]),+];
 
@@ -55,9 +55,8 @@ macro_rules! records {
     };
 }
 
-/// Defines a struct of fields that several kinds of records share. A record contains the struct as a field with the
-/// name of the struct's first field. After that name, `write` adds the first value, and the names and values of the
-/// other fields, so that all become fields of the record.
+/// Defines a struct of fields that several kinds of records share. A record contains the struct under the name of its
+/// first field, and `write` adds the other names.
 macro_rules! fields {
     (
         $(#[$about:meta])*
@@ -94,16 +93,16 @@ fields! {
     /// How a fetch of a robots.txt or a `tdmrep.json` went.
     #[derive(Default)]
     pub struct FetchFields<'a> {
-        /// The redirects in order. If the last one could not be followed, `error` says why.
+        /// If the last redirect could not be followed, `error` says why.
         pub redirects: Json<Vec<Redirect<'a>>>,
         /// The status of the last response; `null` if there was no response.
         pub status: Option<u16>,
-        /// The address of the origin itself. The addresses of redirect targets are in `redirects`.
+        /// The address of the origin itself. `redirects` has those of redirect targets.
         pub upstream: Option<String>,
-        /// Number of bytes that were read of the last response's content, after decoding. 0 if robotgate read none,
-        /// because the status was enough. `null` if there is no response, or it has no content (304).
+        /// Decoded bytes that were read of the last response. `null` if there is no response, or it has no content
+        /// (304).
         pub bytes: Option<usize>,
-        /// Duration of the fetch, without the time for which it was queued.
+        /// Duration of the fetch, without the time in the queue.
         pub duration_us: Option<u64>,
         /// Why the fetch got no usable response.
         pub error: Option<String>,
@@ -113,17 +112,14 @@ fields! {
 fields! {
     /// What was known of a robots.txt before and after a fetch.
     pub struct StateFields<'a> {
-        /// What was known of the robots.txt before the fetch: `rules`, `expired`, or why no rules applied; `null` if
-        /// nothing was known.
+        /// What was known before the fetch: `rules`, `expired`, or why no rules applied; `null` if nothing was known.
         pub held: Option<&'static str>,
-        /// What is known of the robots.txt after the fetch, in the same words as `held`.
+        /// What is known after the fetch, in the same words as `held`.
         pub holds: &'static str,
-        /// Digests of the robots.txt copies that decisions use: before the fetch (`held_sha256`) and after it
-        /// (`robots_sha256`).
+        /// Digests of the copies that decisions use before the fetch (`held_sha256`) and after it (`robots_sha256`).
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether the text is new: it differs from the previous text of this origin, and from the earlier texts that
-        /// this process remembers. The process remembers only a limited number of texts.
+        /// Whether the text differs from all earlier texts of this origin that this process remembers.
         pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
@@ -140,8 +136,7 @@ records! {
     /// A decision and what it is based on. Written before the decision takes effect.
     pub struct DecisionRecord<'a> as "decision" {
         pub time: Timestamp,
-        /// Identifies the decision: a UUIDv7. The record of the completion and the response headers contain the same
-        /// id.
+        /// A UUIDv7, which the `completion` record and the response headers contain too.
         pub id: &'a str,
         pub verdict: &'static str,
         pub reason: &'static str,
@@ -153,17 +148,16 @@ records! {
         pub agent: Option<&'a str>,
         pub user_agent: Option<&'a str>,
         pub client: SocketAddr,
-        /// How the client was identified: by a proof (`credential`, `certificate`, `network`), by the User-Agent of a
-        /// configured bot (`user-agent`), by the product token in the request's User-Agent (`product-token`), or not at
-        /// all (`none`). `failed` if its credential was invalid.
+        /// How the client was identified: `credential`, `certificate`, `network`, `user-agent`, `product-token` or
+        /// `none`. `failed` if its credential was invalid.
         pub identity: &'static str,
         /// The configured name of the credential (never its secret), certificate or network.
         pub credential: Option<&'a str>,
-        /// What identified the client: an entry of the configuration, or the client's product token.
+        /// An entry of the configuration, or the client's product token.
         pub matched_by: Option<&'a str>,
-        /// If an `[[https.tunnel]]` of the configuration tunnels this host, the `reason` in that entry.
+        /// The `reason` of the `[[https.tunnel]]` that tunnels this host.
         pub exception: Option<&'a str>,
-        /// If the reason is `exempt`, what exempts the request from robots.txt.
+        /// What exempts the request from robots.txt.
         pub exemption: Option<Exemption<'a>>,
         pub method: &'a str,
         pub url: Url<'a>,
@@ -171,72 +165,65 @@ records! {
         /// The rule as the robots.txt writes it.
         pub rule: Option<&'a str>,
         pub line: Option<u32>,
-        /// The group that was used, as the robots.txt names it.
+        /// The group as the robots.txt names it.
         pub group: Option<&'a str>,
         /// How the path was read when the rules decided: `sent`, `normalized` or `strict`. `null` if no rules were
-        /// checked, or the request has no path.
+        /// checked.
         pub reading: Option<&'static str>,
-        /// The path and query as they were read (see `reading`), if they differ from those in `url`.
+        /// The path and query as they were read, if they differ from those in `url`.
         pub read_as: Option<&'a str>,
-        /// The URL of the origin's robots.txt.
         pub robots_url: &'a str,
         pub robots_status: Option<u16>,
-        /// Digest of the robots.txt copy that decided.
         pub robots_sha256: Option<Sha256>,
-        /// When the robots.txt copy that decided was received or last confirmed. If no copy decided, when the last
-        /// fetch ended.
+        /// When the copy that decided was received or last confirmed. Without a copy, when the last fetch ended.
         pub robots_fetched: Option<Timestamp>,
-        /// When the robots.txt copy that decided expires. If no copy decided, when the robots.txt is fetched again.
+        /// When the copy that decided expires. Without a copy, when the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
-        /// Where the robots.txt copy came from: `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` if none was
-        /// needed.
+        /// Where the copy came from: `hit`, `miss`, `stale`, `collapsed` or `queued`. `null` if none was needed.
         pub robots_cache: Option<&'static str>,
-        /// Why the robots.txt could not be fetched. If the reason is `egress`, why bots must not reach the host.
+        /// Why the robots.txt could not be fetched, or why bots must not reach the host (`egress`).
         pub robots_error: Option<&'a str>,
         pub profile: &'static str,
-        /// The number of the loaded configuration (1 at the start, one more with each reload), and the fields
-        /// `instance`, `version` and `config_sha256`.
+        /// The fields `config`, `instance`, `version` and `config_sha256`.
         pub config: &'a GenerationFields,
-        /// When the client can send the request again; `null` unless the request came too early (`defer`).
+        /// When the client can send the request again (`defer`).
         pub not_before: Option<Timestamp>,
-        /// Which limit of `[pace]` refused the request; `null` if none did.
+        /// Which limit of `[pace]` refused the request.
         pub pace_cause: Option<&'static str>,
-        /// What the site says about the purposes of the bot; `null` if the bot has no purposes, or if something else
-        /// already decided, such as a `Disallow` rule.
+        /// What the site says about the purposes of the bot. `null` if the bot has none, or something else decided
+        /// first.
         pub usage: Option<Json<&'a UsageReport>>,
     }
 
-    /// How an exchange, which is a request and its response, ended.
+    /// How an exchange ended.
     pub struct Completion<'a> as "completion" {
         pub time: Timestamp,
         pub id: &'a str,
         /// The status that the client received; `null` if the connection broke before that.
         pub status: Option<u16>,
-        /// The error type of RFC 9209 if the exchange failed.
+        /// The error type of RFC 9209.
         pub error: Option<&'static str>,
         pub error_detail: Option<&'a str>,
-        /// The address that the origin was reached at.
         pub upstream: Option<SocketAddr>,
-        /// Bytes of content that the client sent (`bytes_in`) and received (`bytes_out`).
+        /// Content that the client sent (`bytes_in`) and received (`bytes_out`).
         pub bytes_in: u64,
         pub bytes_out: u64,
-        /// Time from the request's head to the end of its exchange.
+        /// Time from the request's head to the end of the exchange.
         pub duration_us: u64,
-        /// The part of `duration_us` in which the request waited for a robots.txt.
+        /// The part of `duration_us` that the request waited for a robots.txt.
         pub robots_wait_us: u64,
-        /// The part of `duration_us` in which the request waited because of the limits of `[pace]`.
+        /// The part of `duration_us` that the request waited because of `[pace]`.
         pub pace_wait_us: u64,
         /// Time to resolve the host's name and connect; `null` if an open connection was reused or none was needed.
         pub connect_us: Option<u64>,
-        /// Time from the request's head to the origin's response head.
+        /// Time from the request's head to the head of the origin's response.
         pub first_byte_us: Option<u64>,
-        /// What the origin's response headers say about the purposes that the bot has; `null` if they say nothing, or
-        /// the bot has no purposes.
+        /// What the response headers say about the purposes of the bot.
         pub usage: Option<Json<&'a [UseStatement]>>,
     }
 
-    /// The request was allowed, but the origin's response forbids the bot to use the content. So the bot gets a refusal
-    /// instead of the response. This record is written before the refusal is sent.
+    /// The request was allowed, but the origin's response forbids the bot to use the content. Written before the bot
+    /// gets a refusal instead of the response.
     pub struct WithdrawnRecord<'a> as "withdrawn" {
         pub time: Timestamp,
         /// The id of the decision that allowed the request.
@@ -244,10 +231,8 @@ records! {
         pub instance: &'a str,
         pub bot: Option<&'a str>,
         pub url: Url<'a>,
-        /// The purpose that the response forbids, such as training.
         pub purpose: &'static str,
-        /// What the response says: the vocabulary of the statement, its label and value, and the header field that
-        /// contains it.
+        /// What the response says, and the header field that says it.
         pub vocabulary: &'static str,
         pub key: &'static str,
         pub value: &'static str,
@@ -270,34 +255,28 @@ records! {
         pub time: Timestamp,
         pub origin: &'a str,
         pub tdmrep_url: &'a str,
-        /// `site`, or `fleet` if another robotgate fetched the file. The record of that fetch is in the other
-        /// robotgate's log.
+        /// `site`, or `fleet` if another robotgate fetched the file and logged the fetch.
         pub source: &'static str,
-        /// When the fetch ended.
         pub fetched: Option<Timestamp>,
-        /// For a file from the fleet, these fields are empty or `null`.
+        /// These fields are empty or `null` for a file from the fleet.
         pub redirects: FetchFields<'a>,
-        /// What was used before the fetch: `file`, `none` (the site has no such file), or `unreachable`; `null` if
-        /// nothing was known.
+        /// What was used before the fetch: `file`, `none` (no such file) or `unreachable`; `null` if nothing was known.
         pub held: Option<&'static str>,
         /// What is used after the fetch, in the same words as `held`.
         pub holds: Option<&'static str>,
-        /// Digests of the files that are used: before the fetch (`held_sha256`) and after it (`tdmrep_sha256`).
+        /// Digests of the files that are used before the fetch (`held_sha256`) and after it (`tdmrep_sha256`).
         pub held_sha256: Option<Sha256>,
         pub tdmrep_sha256: Option<Sha256>,
-        /// Number of valid entries in the file that is used after the fetch.
+        /// Number of valid entries in the file.
         pub entries: Option<usize>,
-        /// When the file is fetched again.
         pub tdmrep_expires: Option<Timestamp>,
-        /// When the first of the failed fetches in a row ended; `null` if the last fetch did not fail.
         pub failing_since: Option<Timestamp>,
-        /// The number of the loaded configuration.
         pub config: u64,
         pub instance: &'a str,
     }
 
-    /// A robots.txt copy that another robotgate of the fleet fetched. Written before any decision of this robotgate
-    /// uses the copy. The record of the fetch itself is in the log of the other robotgate.
+    /// A robots.txt copy from another robotgate of the fleet, which logged the fetch. Written before any decision of
+    /// this robotgate uses the copy.
     pub struct SharedRecord<'a> as "shared" {
         pub time: Timestamp,
         pub origin: &'a str,
@@ -306,51 +285,45 @@ records! {
         pub held: StateFields<'a>,
     }
 
-    /// A site's robots.txt has changed. Written soon after the first decision with the new text: the texts are compared
-    /// in the background, so that no request waits for that.
+    /// A site's robots.txt has changed. Written soon after the first decision with the new text, because the texts are
+    /// compared in the background.
     pub struct RobotsChangedRecord<'a> as "robots-changed" {
         pub time: Timestamp,
         pub instance: &'a str,
         pub origin: &'a str,
-        /// When the fetch of the new text ended.
         pub fetched: Option<Timestamp>,
-        /// Where the new text came from: `site`, or `fleet` if another robotgate fetched it.
+        /// `site`, or `fleet` if another robotgate fetched the new text.
         pub source: &'static str,
-        /// The digests and HTTP statuses of the old and the new robots.txt. A digest is `null` if the site had no
-        /// robots.txt.
+        /// A digest is `null` if the site had no robots.txt.
         pub robots_sha256_before: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
         pub robots_status_before: Option<u16>,
         pub robots_status: Option<u16>,
         /// Whether any rule is different: `changed` or `unchanged`; `null` if the texts were not compared.
         pub rules: Option<&'static str>,
-        /// Number of rules, over all groups, that only the new text has (`rules_added`) or only the old text has
-        /// (`rules_removed`).
+        /// Number of rules that only the new text has (`rules_added`) or only the old text has (`rules_removed`).
         pub rules_added: usize,
         pub rules_removed: usize,
         pub groups: Json<Vec<ChangedGroup<'a>>>,
-        /// Number of other lines, such as sitemaps, that only the new text has (`statements_added`) or only the old
-        /// text has (`statements_removed`).
+        /// Number of other lines, such as sitemaps, that only the new text or only the old text has.
         pub statements_added: usize,
         pub statements_removed: usize,
         pub added: Json<Vec<ChangedStatement>>,
         pub removed: Json<Vec<ChangedStatement>>,
         /// Whether a list in this record was too long and was cut.
         pub cut: bool,
-        /// How the new text would decide the recent requests to the site, compared with the old text: `stricter`,
-        /// `looser`, `both`, `none` (no difference) or `unknown`. robotgate keeps these requests in memory.
+        /// How the new text changes the decisions about recent requests: `stricter`, `looser`, `both`, `none` or
+        /// `unknown`.
         pub effect: &'static str,
-        /// Number of recent requests that were decided with both texts (`requests`), and number of those that could not
-        /// be (`undecided`).
+        /// Number of recent requests that were decided with both texts (`requests`), or could not be (`undecided`).
         pub requests: usize,
         pub undecided: usize,
-        /// Number of recent requests that only the old text allows (`newly_denied`), and number that only the new text
-        /// allows.
+        /// Number of recent requests that only the old text allows (`newly_denied`), or only the new one
+        /// (`newly_allowed`).
         pub newly_denied: usize,
         pub newly_allowed: usize,
         pub examples: Json<Vec<ChangeExample>>,
         pub profile: &'static str,
-        /// The number of the loaded configuration.
         pub config: u64,
     }
 
@@ -359,11 +332,11 @@ records! {
         pub time: Timestamp,
         pub instance: &'a str,
         pub version: &'a str,
-        /// The configuration file; `null` for the built-in configuration.
+        /// `null` for the built-in configuration.
         pub config_file: Option<&'a str>,
         pub config_sha256: Sha256,
         pub pid: u32,
-        /// All addresses that robotgate listens on, including those of the operator's page and API.
+        /// Includes the addresses of the operator's page and API.
         pub listen: &'a [SocketAddr],
     }
 
@@ -371,10 +344,9 @@ records! {
     pub struct StopRecord<'a> as "stop" {
         pub time: Timestamp,
         pub instance: &'a str,
-        /// Why robotgate stopped: the name of the signal, or `internal error`.
+        /// The name of the signal, or `internal error`.
         pub cause: &'a str,
-        /// Number of requests that were still running and were ended; `null` if robotgate did not wait for running
-        /// requests.
+        /// Number of running requests that were ended; `null` if robotgate did not wait for running requests.
         pub cut_off: Option<u64>,
     }
 
@@ -383,13 +355,12 @@ records! {
         pub time: Timestamp,
         pub instance: &'a str,
         pub cause: &'a str,
-        /// Whether the new configuration is used: `applied` or `rejected`.
+        /// `applied` or `rejected`.
         pub result: &'a str,
-        /// Why the new configuration was rejected.
         pub error: Option<&'a str>,
         /// The number of the configuration that is used after the reload.
         pub config: u64,
-        /// Digests of the configurations before and after the reload. If the new one was rejected, they are equal.
+        /// The two digests are equal if the new configuration was rejected.
         pub config_sha256_before: Sha256,
         pub config_sha256: Sha256,
     }
@@ -398,9 +369,9 @@ records! {
     pub struct ForgetRecord<'a> as "forget" {
         pub time: Timestamp,
         pub origin: &'a str,
-        /// Who asked for it: `socket` is an operator on this machine, `fleet` another robotgate.
+        /// `socket` (an operator on this machine) or `fleet` (another robotgate).
         pub by: &'a str,
-        /// Whether anything was known of the origin; `null` if robotgate would have had to read the disk to find out.
+        /// `null` if robotgate would have had to read the disk to find out.
         pub known: Option<bool>,
     }
 }
@@ -417,7 +388,7 @@ pub struct ChangedGroup<'a> {
 /// A recent request that the new robots.txt would decide differently.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct ChangeExample {
-    /// The id of the request's decision.
+    /// The id of the decision.
     pub id: String,
     pub bot: Option<String>,
     pub url: String,
@@ -427,8 +398,7 @@ pub struct ChangeExample {
     pub line: Option<u32>,
 }
 
-/// A value that serde writes as JSON. That is slower than code written by hand, so only rare records and rare fields
-/// use it.
+/// A value that serde writes as JSON, which is slow. Only rare records and rare fields use it.
 #[derive(Debug, Default)]
 pub struct Json<T>(pub T);
 
@@ -446,7 +416,7 @@ impl<T: Serialize> Value for Json<T> {
 pub struct Redirect<'a> {
     pub status: Option<u16>,
     pub to: Cow<'a, str>,
-    /// The address that the redirect led to; `null` if no connection was made.
+    /// The address of `to`; `null` if no connection was made.
     pub upstream: Option<String>,
 }
 

@@ -1,6 +1,5 @@
-//! The log as text for a person who watches it at a terminal. It has a line for each decision, fetch of a robots.txt,
-//! withdrawn response and failed exchange, and for what happens to robotgate itself. The text is made from the JSON of
-//! the record (`record`), so that both say the same. A log in a file does not use this module.
+//! The log as text, for a person at a terminal. The text is made from the JSON of the record, so that both say the
+//! same.
 
 mod record;
 
@@ -39,8 +38,7 @@ pub enum LogFormat {
 pub(super) struct TextLines {
     paint: Paint,
     is_terminal: bool,
-    /// The requests whose completion is still to come, by id. The text of a completion shows the request, but its JSON
-    /// contains only the id.
+    /// The requests whose completion is still to come, by id. A completion has only the id.
     open: Mutex<HashMap<String, Request>>,
 }
 
@@ -60,7 +58,6 @@ impl LogFormat {
 // === impl TextLines ===
 
 impl TextLines {
-    /// Creates a converter for standard output.
     pub(super) fn new() -> Self {
         Self {
             paint: Paint::for_output(&stdout()),
@@ -69,17 +66,15 @@ impl TextLines {
         }
     }
 
-    /// Returns the text of a record including its line end. Returns an empty text for a completion without an error,
-    /// because text output does not show these.
+    /// Returns an empty text for a completion without an error.
     pub(super) fn of<'r>(&self, record: &'r [u8]) -> Cow<'r, [u8]> {
-        // The width is read again for each line, because the terminal's window can be resized.
+        // The terminal's window can be resized, so read its width for each line.
         self.fitted(record, self.is_terminal.then(columns))
     }
 
     fn fitted<'r>(&self, record: &'r [u8], columns: Option<usize>) -> Cow<'r, [u8]> {
         let Ok(parsed) = serde_json::from_slice::<Record>(record) else {
-            // Records that robotgate wrote can always be parsed. If one could not, its JSON would be written instead of
-            // text.
+            // Records that robotgate wrote can always be parsed.
             return Cow::Borrowed(record);
         };
         let time = parsed.time.clone();
@@ -110,8 +105,7 @@ impl TextLines {
         self.line(&time, &shown, columns).into_bytes().into()
     }
 
-    /// Formats a line. If it would be wider than `columns`, shortens the URL, down to a minimum. So the line can still
-    /// be too wide.
+    /// Shortens the URL to fit the line into `columns`, but only down to a minimum.
     fn line(&self, time: &str, shown: &Shown, columns: Option<usize>) -> String {
         let Shown {
             colour,
@@ -120,15 +114,13 @@ impl TextLines {
             why,
         } = shown;
         let shown = |text| plain_message(text, usize::MAX);
-        // Show only the time of day, in UTC. The terminal usually also shows lines of the operational log, which have
-        // the date.
+        // Show only the time of day, in UTC. The operational log, usually on the same terminal, has the date.
         let time = format!("{}Z", time.get(11..19).unwrap_or(time));
         let (who, mut url, why) = (shown(&request.who), shown(&request.url), shown(why));
         if let Some(columns) = columns {
             let before = time.len() + 1 + label.len().max(LABEL) + 1 + who.width();
             let beside = columns.saturating_sub(before + 2 + why.width());
-            // If the reason does not fit next to the URL, the terminal wraps the reason into the next row. So the URL
-            // can fill its own row.
+            // If the reason does not fit next to the URL, the terminal wraps it, so the URL can fill its own row.
             let room = if beside < MIN_URL {
                 columns.saturating_sub(before)
             } else {
@@ -151,8 +143,7 @@ impl TextLines {
 
     fn opened(&self, id: String, request: Request) {
         let mut open = self.open.lock();
-        // A decision that could not be logged never gets a completion and would stay here forever. So a full map is
-        // cleared.
+        // A decision that could not be logged never gets a completion, so the map must not grow forever.
         if open.len() >= MAX_OPEN {
             open.clear();
         }
@@ -164,11 +155,11 @@ impl TextLines {
     }
 }
 
-/// Minimum width of the column for the verdict. `unverifiable` is wider, so its lines are not aligned with the others.
+/// Minimum width of the column for the verdict. `unverifiable` is wider.
 const LABEL: usize = 6;
 /// Minimum width of a URL, in columns of the terminal.
 const MIN_URL: usize = 24;
-/// For how many requests at most the text of their decision is remembered. The line of a failed exchange repeats it.
+/// Maximum number of requests to remember for the lines of their completions.
 const MAX_OPEN: usize = 10_000;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Writes the values of a record as JSON. This is faster than serde, which matters because the records of each request
-//! have about sixty values.
+//! Writes the values of a record as JSON. This is faster than serde: the records of each request have about sixty
+//! values.
 
 use std::{
     fmt::{self, Write as _},
@@ -8,9 +8,7 @@ use std::{
 
 use crate::{copy::Sha256, decision::Exemption, text::Timestamp};
 
-/// A type that can be written as a value in a log record.
 pub(super) trait Value {
-    /// Writes the value as JSON.
     fn write(&self, line: &mut Vec<u8>);
 }
 
@@ -18,7 +16,7 @@ pub(super) trait Value {
 #[derive(Debug)]
 pub struct Url<'a>(pub &'a str, pub &'a str);
 
-/// Escapes text for the inside of a JSON string (RFC 8259 §7).
+/// Escapes text for a JSON string (RFC 8259 §7).
 struct Escaped<'a>(&'a mut Vec<u8>);
 
 // === impl Value ===
@@ -86,7 +84,7 @@ impl Value for SocketAddr {
         let SocketAddr::V4(address) = self else {
             return quoted(line, |inside| write!(inside, "{self}"));
         };
-        // Most addresses are IPv4. Writing their octets one by one is faster than a formatter.
+        // Most addresses are IPv4, and this is faster than a formatter.
         line.push(b'"');
         for (octet, end) in address.ip().octets().iter().zip(b"...:") {
             octet.write(line);
@@ -137,7 +135,7 @@ fn quoted(line: &mut Vec<u8>, write: impl FnOnce(&mut Escaped<'_>) -> fmt::Resul
 impl fmt::Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-        // `fold` looks at all bytes and does not stop at the first special one. So the compiler can vectorise the loop.
+        // `fold` looks at all bytes, so that the compiler can vectorise the loop.
         if !text.bytes().fold(false, |any, byte| any | is_special(byte)) {
             self.0.extend_from_slice(text.as_bytes());
             return Ok(());

@@ -1,4 +1,4 @@
-//! Opens the log's file for appending. Can also check, without creating the file, whether opening it would succeed.
+//! Opens the log's file for appending, or checks, without creating the file, whether that would succeed.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,13 +11,12 @@ use rustix::fs::OFlags;
 
 use crate::files::may_make_in;
 
-/// Checks whether the log's file at `path` could be opened, or created if it does not exist. Creates nothing.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     match opening().open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
-            // The file does not exist. Opening the log creates the file but no folder, so the folder must exist.
+            // Opening the log creates the file but no folder, so the folder must exist.
             folder.metadata()?;
             may_make_in(folder)
         }
@@ -29,15 +28,13 @@ pub(super) fn append_to(path: &Path) -> io::Result<File> {
     opening().create(true).open(path)
 }
 
-/// Returns the options with which the log's file is opened. With these options alone, opening does not create a missing
-/// file.
 fn opening() -> OpenOptions {
     let mut options = OpenOptions::new();
     options
         .append(true)
         // The log names every URL that bots request, so not every user may read it.
         .mode(0o640)
-        // `NONBLOCK` makes opening fail for a FIFO that nobody reads. Otherwise, opening it would block forever.
+        // Otherwise, opening a FIFO that nobody reads would block forever.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     options
 }
@@ -45,16 +42,14 @@ fn opening() -> OpenOptions {
 pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     let mut file = append_to(path)?;
     if ends_inside_a_line(path) {
-        // After a crash or a full disk, the last line of the file can be incomplete. End it, so that the next record
-        // starts on a new line.
+        // After a crash or a full disk, the last line can be incomplete.
         tracing::warn!(path = %path.display(), "the last line of the audit log is incomplete; it stays as it is");
         file.write_all(b"\n")?;
     }
     Ok(file)
 }
 
-/// Returns whether the file ends without a line end. Returns `false` for pipes and devices, because their end cannot be
-/// read.
+/// Returns `false` for pipes and devices, because their end cannot be read.
 fn ends_inside_a_line(path: &Path) -> bool {
     let length = match path.metadata() {
         Ok(metadata) if metadata.is_file() => metadata.len(),

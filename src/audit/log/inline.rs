@@ -1,31 +1,28 @@
-//! The way in which requests write to the log: a request that waits for its line writes the whole batch, on its own
-//! thread.
+//! A request that waits for its line writes the whole batch, on its own thread.
 
 use std::io;
 
 use super::state::{Batch, RequestRuntime, SharedLog, Sink};
 
-/// The promise of a request to write the next batch. Dropping this value writes the batch, so it is written even if the
-/// request is cancelled or panics. Other requests whose lines are in the batch rely on that.
+/// A request's promise to write the next batch. Dropping it writes the batch, even if the request is cancelled or
+/// panics: other requests rely on that.
 pub(super) struct WritePromise<'a> {
     shared: &'a SharedLog,
-    /// Whether the request first waits a moment, so that other requests can add their lines.
+    /// Whether to wait a moment first, so that other requests can add their lines.
     pub(super) gathers: bool,
 }
 
-/// The output and the batch that a request is writing. Dropping this returns both to the shared state, even after a
-/// panic.
+/// Dropping this value returns the output and the batch to the shared state, even after a panic.
 struct WriteTurn<'a> {
     shared: &'a SharedLog,
-    /// `None` only after `drop` has returned the output and the batch to the shared state.
+    /// `None` only after `drop`.
     work: Option<(Sink, Batch)>,
 }
 
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Decides who writes this batch. If this returns a [`WritePromise`], the caller writes the batch, by dropping the
-    /// promise. Otherwise another request or the log's own thread writes the batch, or has already done so.
+    /// Decides who writes this batch: the caller, if this returns a [`WritePromise`].
     pub(super) fn claim_write(&self, batch: u64) -> Option<WritePromise<'_>> {
         let has_others = self.request_runtime.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.state.lock();
@@ -46,8 +43,7 @@ impl SharedLog {
         })
     }
 
-    /// Writes the waiting lines, and the lines that requests add in the meantime, in at most [`MAX_ROUNDS`] batches.
-    /// Leaves further lines to the log's own thread.
+    /// Writes the waiting lines in at most [`MAX_ROUNDS`] batches. Leaves further lines to the log's own thread.
     fn write_inline(&self) {
         for round in 0..MAX_ROUNDS {
             let mut state = self.state.lock();
@@ -86,7 +82,7 @@ impl Drop for WritePromise<'_> {
 // === impl WriteTurn ===
 
 impl WriteTurn<'_> {
-    /// Writes the batch until it is complete or an error occurs. After an error, the log's own thread continues.
+    /// After an error, the log's own thread continues.
     fn write(&mut self) {
         let Some((sink, batch)) = &mut self.work else { return };
         while batch.left() > 0 {
@@ -108,6 +104,5 @@ impl Drop for WriteTurn<'_> {
     }
 }
 
-/// Maximum number of batches that one request writes: the batch with its own line, and those that other requests fill
-/// during its writes.
+/// Maximum number of batches that one request writes: its own, and those that other requests fill meanwhile.
 const MAX_ROUNDS: usize = 8;

@@ -1,22 +1,17 @@
-//! Decides how requests write to the log, from the times of earlier writes: whether the output is fast enough that
-//! requests write to it themselves, and whether a batch should wait a moment for more lines. Reads no clock.
+//! Decides from the times of earlier writes whether requests write to the output themselves, and whether a batch waits
+//! a moment for more lines. Reads no clock.
 
 use std::time::{Duration, Instant};
 
-/// Whether the output is fast enough that requests write to it themselves.
-///
-/// After a slow write, the log's own thread writes for ten times as long as that write took. So an output that hangs
-/// blocks the threads of requests for at most a tenth of the time.
+/// Whether the output is fast enough that requests write to it themselves. After a slow write, the log's own thread
+/// writes for ten times as long as that write took.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// The output counts as slow until this time.
     slow_until: Option<Instant>,
 }
 
-/// Whether a batch should wait a moment for the lines of other requests.
-///
-/// If many requests run at the same time, waiting saves writes. If there is only one request, waiting costs one pass of
-/// the runtime's scheduler. So batches wait only if recent ones had several lines that requests waited for.
+/// Whether a batch waits a moment for the lines of other requests. If many requests run, this saves writes; a lone
+/// request loses one pass of the runtime's scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Coalescing {
     /// Number of consecutive batches with at most one line that a request waited for.
@@ -26,12 +21,10 @@ pub(super) struct Coalescing {
 // === impl Pace ===
 
 impl Pace {
-    /// Returns whether the output is fast. Then requests write, and not the log's own thread.
     pub(super) fn is_fast(&self) -> bool {
         self.slow_until.is_none()
     }
 
-    /// Records when the write of a batch began and ended.
     pub(super) fn wrote(&mut self, began: Instant, ended: Instant) {
         let took = ended.saturating_duration_since(began);
         if took >= SLOW {
@@ -45,14 +38,12 @@ impl Pace {
 // === impl Coalescing ===
 
 impl Coalescing {
-    /// Returns whether the next batch should wait for more lines.
     pub(super) fn is_likely(&self) -> bool {
-        // If recent batches had one line each, only every `PROBE`th batch waits. If such a batch gets several lines,
-        // many requests run again, and the next batches wait.
+        // After `LONELY` batches, one in `PROBE` still waits, to notice when many requests run again.
         self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
     }
 
-    /// Records how many lines of a batch had a request that waited for them.
+    /// `lines` is the number of lines in the batch that requests waited for.
     pub(super) fn wrote(&mut self, lines: usize) {
         self.lonely = match lines {
             0 | 1 => self.lonely.wrapping_add(1).max(1),
@@ -67,17 +58,16 @@ const SLOW: Duration = Duration::from_millis(10);
 const SLOW_FOR: u32 = 10;
 /// Maximum time that the output counts as slow after one slow write.
 const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
-/// After this many consecutive batches with one line each, the next batches do not wait for more lines.
+/// After this many consecutive batches with one line each, batches no longer wait for more lines.
 const LONELY: u32 = 4;
-/// After `LONELY` consecutive batches with one line each, one batch in this many still waits for more lines.
+/// One batch in this many still waits for more lines.
 const PROBE: u32 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Returns whether the output counts as fast after each write. Each pair is the start and the duration of a write,
-    /// in ms.
+    /// Returns whether the output counts as fast after each write, given as its start and duration in ms.
     fn after(writes: &[(u64, u64)]) -> Vec<bool> {
         let (start, mut pace) = (Instant::now(), Pace::default());
         let after = |(began, took)| {
@@ -96,7 +86,7 @@ mod tests {
 
     #[test]
     fn an_output_counts_as_slow_for_ten_times_the_slow_write() {
-        // The slow write began at 0 ms and ended at 100 ms, so the output is considered slow until 1,100 ms.
+        // The slow write ended at 100 ms, so the output counts as slow until 1,100 ms.
         let writes = [(0, 100), (101, 0), (1099, 0), (1100, 0), (1101, 0)];
         assert_eq!(after(&writes), [false, false, false, true, true]);
     }

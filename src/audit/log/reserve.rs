@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{AuditError, AuditLog, MAX_PENDING, MAX_WAIT, state::State};
 
-/// Reserved room for a future line. Dropping this makes the room available again.
+/// Reserved room for a future line, until this value is dropped.
 #[derive(Debug)]
 pub struct Reserved {
     log: Arc<AuditLog>,
@@ -17,11 +17,11 @@ impl AuditLog {
     /// Waits until the output accepts lines and there is room for a line of `bytes`, and reserves that room.
     ///
     /// # Errors
-    /// Fails if, until [`MAX_WAIT`] has passed, the output accepts no lines or there is no room for the line.
+    /// Fails if that takes longer than [`MAX_WAIT`].
     pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, AuditError> {
         let room = async {
             loop {
-                // `notified()` comes before the check, so that a notification between the two is not missed.
+                // `notified()` comes before the check, so that no notification is missed.
                 let freed = self.shared.freed.notified();
                 if !self.is_stalled() && self.shared.state.lock().reserve(bytes) {
                     break;

@@ -1,4 +1,4 @@
-//! State shared by the threads that submit lines and the threads that write them.
+//! The state that the threads that submit lines share with the threads that write them.
 
 use std::{
     fmt,
@@ -20,36 +20,35 @@ use super::{
     pace::{Coalescing, Pace},
 };
 
-/// An output of the log: a file, or standard output.
 pub(super) struct Sink {
     /// The file's path, or `standard output`.
     pub(super) name: Arc<str>,
     pub(super) writer: Box<dyn Write + Send>,
-    /// Whether the output is a regular file. Only then do threads that serve requests write to it.
+    /// Whether the output is a regular file. Only then do requests write to it.
     pub(super) is_file: bool,
 }
 
 pub(super) struct SharedLog {
-    /// The name of the output: the file's path, or `standard output`.
+    /// See [`Sink::name`].
     pub(super) output: Arc<str>,
     pub(super) state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
-    /// Notified when a batch was written or lost: the first for batches with even numbers, the second for odd ones. Two
-    /// are enough, because requests wait only for the batch that is being written and for the next one.
+    /// Notified when a batch with an even or with an odd number was written or lost. Two are enough, because requests
+    /// wait only for the batch that is being written and the next one.
     pub(super) done: [Notify; 2],
-    /// Notified when a batch is finished or a reservation is dropped, so that more lines may fit into `lines`.
+    /// Notified when more lines may fit into `lines`.
     pub(super) freed: Notify,
-    /// The runtime that serves requests. Set when a request first waits for a line.
+    /// Set when a request first waits for a line.
     pub(super) request_runtime: OnceLock<RequestRuntime>,
 }
 
-/// The state that a lock protects. No thread holds the lock while it writes, waits or serialises a record.
+/// No thread holds the lock of this state while it writes or serialises a record.
 #[derive(Default)]
 pub(super) struct State {
     /// Lines that are in no batch yet.
     pub(super) lines: Vec<u8>,
-    /// Number of lines in `lines` that requests wait for.
+    /// Number of `lines` that requests wait for.
     pub(super) awaited: usize,
     /// The number of the batch that `lines` will become. The first batch has the number 1.
     pub(super) batch: u64,
@@ -57,33 +56,28 @@ pub(super) struct State {
     pub(super) finished: u64,
     /// The number of the first batch that was lost.
     pub(super) lost: Option<u64>,
-    /// The output; `None` while a thread writes to it.
+    /// `None` while a thread writes to the output.
     pub(super) sink: Option<Sink>,
-    /// The output that replaces the current one as soon as no thread writes, for example the new file after log
-    /// rotation. `None` if the output does not change.
+    /// Replaces `sink` as soon as no thread writes, for example after log rotation.
     pub(super) other: Option<Sink>,
-    /// A batch of which only a part was written. The log's own thread has to continue it.
+    /// A batch of which only a part was written. The log's own thread continues it.
     pub(super) rest: Option<Batch>,
-    /// When the current write began, and how many bytes it has. `None` while no thread writes.
+    /// When the current write began, and how many bytes it has.
     pub(super) busy: Option<(Instant, usize)>,
-    /// An empty buffer for the next lines.
     pub(super) spare: Vec<u8>,
     pub(super) pace: Pace,
     pub(super) crowd: Coalescing,
-    /// Whether a request is about to write `lines`, and waits a moment so that other requests can add theirs.
+    /// Whether a request waits a moment before it writes `lines`, so that other requests can add theirs.
     pub(super) gathering: bool,
-    /// Whether the log's own thread has to write `lines`.
     pub(super) needs_log_thread: bool,
     /// Whether the log's own thread periodically checks for lines that no request writes.
     pub(super) is_polling: bool,
-    /// Whether the log's own thread sleeps.
     pub(super) asleep: bool,
     /// Number of bytes that are reserved for future lines.
     pub(super) reserved: usize,
     /// Whether the last write failed.
     pub(super) failing: bool,
     pub(super) closed: bool,
-    /// Whether the log's own thread has ended.
     pub(super) ended: bool,
 }
 
@@ -92,24 +86,22 @@ pub(super) struct State {
 pub(super) struct Batch {
     pub(super) number: u64,
     pub(super) bytes: Vec<u8>,
-    /// Number of bytes that are already written.
+    /// Number of written bytes.
     pub(super) done: usize,
 }
 
-/// The tokio runtime that serves requests.
 #[derive(Debug)]
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
-    /// Whether the runtime has other threads, which go on while the output blocks one. Also set for tokio's
-    /// current-thread runtime, although it has only one thread. Only tests use that runtime here, and they test how
-    /// requests write.
+    /// Whether other threads go on while the output blocks one. Also set for tokio's current-thread runtime, which only
+    /// tests use here.
     pub(super) has_others: bool,
 }
 
 // === impl Sink ===
 
 impl Sink {
-    /// Creates an output from an open file. `path` is `None` for standard output.
+    /// `path` is `None` for standard output.
     pub(super) fn new(file: File, path: Option<&Path>) -> Self {
         Self {
             name: path.map_or(STANDARD_OUTPUT.into(), |path| path.display().to_string().into()),
@@ -168,7 +160,6 @@ impl SharedLog {
         batch
     }
 
-    /// Sleeps until woken, but not longer than `until`.
     pub(super) fn sleep(&self, state: &mut MutexGuard<'_, State>, until: Option<Instant>) {
         state.asleep = true;
         match until {
@@ -178,8 +169,8 @@ impl SharedLog {
         state.asleep = false;
     }
 
-    /// Returns the output to the shared state after a write of `batch`, and notifies the requests that wait for the
-    /// batch. If the batch is incomplete and not `lost`, the log's own thread continues it.
+    /// Ends a write of `batch`, and notifies the requests that wait for the batch. If it is incomplete and not `lost`,
+    /// the log's own thread continues it.
     pub(super) fn give_back(&self, sink: Sink, mut batch: Batch, lost: bool) {
         let mut state = self.state.lock();
         state.sink = Some(sink);
@@ -207,8 +198,7 @@ impl SharedLog {
             drop(state);
         }
         if lost {
-            // If this batch is lost, all later lines are lost too. So the requests that wait for the next batch are
-            // notified as well.
+            // All later lines are lost too, so notify the requests that wait for the next batch as well.
             self.done[parity(number + 1)].notify_waiters();
         }
         if finished {
@@ -221,7 +211,7 @@ impl SharedLog {
 // === impl State ===
 
 impl State {
-    /// Returns whether a batch was written (`Ok`) or lost (`Err`). Returns `None` while it is neither.
+    /// Returns `Ok` if the batch was written, `Err` if it was lost, and `None` while it is neither.
     pub(super) fn outcome(&self, batch: u64) -> Option<Result<(), AuditError>> {
         if self.lost.is_some_and(|lost| lost <= batch) || (self.ended && batch > self.finished) {
             return Some(Err(AuditError::Stalled));
@@ -229,14 +219,13 @@ impl State {
         (batch <= self.finished).then_some(Ok(()))
     }
 
-    /// Returns whether a thread that serves requests may write now.
+    /// Returns whether a request may write now.
     pub(super) fn is_free(&self) -> bool {
         let usual = self.other.is_none() && self.rest.is_none() && !self.closed;
         usual && self.pace.is_fast() && self.sink.as_ref().is_some_and(|sink| sink.is_file)
     }
 
-    /// Takes the output and the next batch for writing. Returns `None` if there is nothing to write, or another thread
-    /// is writing.
+    /// Returns `None` if there is nothing to write, or another thread is writing.
     pub(super) fn take(&mut self) -> Option<(Sink, Batch)> {
         if self.rest.is_none() && self.lines.is_empty() {
             return None;
@@ -247,7 +236,7 @@ impl State {
         Some((sink, batch))
     }
 
-    /// Replaces the output with `other`, if that is set and no thread is writing. Returns the old output.
+    /// Replaces the output with `other`, if no thread is writing. Returns the old output.
     pub(super) fn change_sink(&mut self) -> Option<Sink> {
         let sink = self.sink.as_mut()?;
         let old = std::mem::replace(sink, self.other.take()?);
@@ -275,13 +264,11 @@ impl State {
 // === impl Batch ===
 
 impl Batch {
-    /// Returns the number of unwritten bytes.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.done
     }
 
-    /// Prepares the rest of the batch for another output. If the first output received only a part of a line, the other
-    /// output gets the whole line.
+    /// Prepares the rest of the batch for another output, which gets the whole of a line that was cut.
     pub(super) fn restart_cut_line(&mut self) {
         self.done = memchr::memrchr(b'\n', &self.bytes[..self.done]).map_or(0, |end| end + 1);
     }
@@ -305,13 +292,13 @@ impl RequestRuntime {
     }
 }
 
-/// Returns the index in [`SharedLog::done`] of the notification for a batch.
+/// Returns the index in [`SharedLog::done`] for a batch.
 pub(super) fn parity(batch: u64) -> usize {
     usize::from(!batch.is_multiple_of(2))
 }
 
 const STANDARD_OUTPUT: &str = "standard output";
-/// If this many bytes wait, the log's own thread writes them immediately, even if no request waits for them.
+/// If this many bytes wait, the log's own thread writes them immediately.
 const MAX_GATHER: usize = 256 * 1024;
 /// Maximum size of a buffer to reuse, in bytes.
 const MAX_SPARE: usize = 512 * 1024;

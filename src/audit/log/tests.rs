@@ -21,7 +21,7 @@ use parking_lot::Condvar;
 
 use super::*;
 
-/// An output of the log that the test controls: it can block, or make writes fail.
+/// An output of the log that the test controls.
 #[derive(Clone, Default)]
 struct Sink(Arc<Inner>);
 
@@ -36,9 +36,8 @@ struct State {
     bytes: Vec<u8>,
     /// Whether writes block, as on a disk that hangs.
     shut: bool,
-    /// What happens to the next writes, in this order. Writes after these succeed.
+    /// What happens to the next writes. Later writes succeed.
     troubles: VecDeque<Trouble>,
-    /// Whether a write is blocked.
     blocked: bool,
     /// The name of the thread of each write.
     writers: Vec<Option<String>>,
@@ -53,7 +52,6 @@ enum Trouble {
 }
 
 impl Sink {
-    /// Creates an output that blocks until it is opened.
     fn shut() -> Self {
         let sink = Self::default();
         sink.lock().shut = true;
@@ -75,7 +73,7 @@ impl Sink {
         AuditLog::to_sink(self.output(false), None).expect("a thread")
     }
 
-    /// Creates a log that treats the output as a file, so that requests may write to it.
+    /// Creates a log to which requests may write themselves.
     fn log_as_file(&self) -> AuditLog {
         AuditLog::to_sink(self.output(true), None).expect("a thread")
     }
@@ -92,14 +90,12 @@ impl Sink {
         String::from_utf8(self.lock().bytes.clone()).expect("UTF-8")
     }
 
-    /// Returns whether the last write was made by the log's own thread.
     fn is_written_by_thread(&self) -> bool {
         let state = self.lock();
         let last = state.writers.last().expect("something is written");
         last.as_deref() == Some("audit")
     }
 
-    /// Waits until `done` is true, and fails the test if that takes longer than [`DEADLINE`].
     fn wait_until(&self, done: impl Fn(&State) -> bool) {
         let waited = (self.0.changed).wait_while_for(&mut self.lock(), |state| !done(state), DEADLINE);
         assert!(!waited.timed_out(), "the writer never came so far");
@@ -120,8 +116,7 @@ impl Write for Sink {
             self.0.changed.wait(&mut state);
         }
         state.blocked = false;
-        // Notify waiting threads already here, because the lines below can return early. The threads cannot look at the
-        // state before this write is done, because it holds the lock.
+        // Notify here, because the lines below can return early. This write still holds the lock.
         self.0.changed.notify_all();
         let taken = match state.troubles.pop_front() {
             Some(Trouble::Error(kind)) => return Err(kind.into()),
@@ -141,12 +136,10 @@ impl Write for Sink {
     }
 }
 
-/// Polls `future` once.
 async fn ask_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
-/// How long a test waits before it fails, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 #[tokio::test]

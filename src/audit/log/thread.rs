@@ -1,5 +1,5 @@
-//! The log's own thread. It writes what requests do not write themselves. If the output is a pipe, is slow or fails,
-//! that is everything. Otherwise it is the lines that no request waits for, and the last lines when the log is closed.
+//! The log's own thread. If the output is a pipe, is slow or fails, it writes everything, otherwise only the lines that
+//! no request waits for.
 
 use std::{
     io,
@@ -10,11 +10,9 @@ use parking_lot::MutexGuard;
 
 use super::state::{Batch, SharedLog, Sink, State};
 
-/// When to check next whether a request writes the waiting lines.
 struct NextCheck {
     at: Instant,
-    /// The number of the batch that collected lines at the previous check. If the same batch still collects lines at
-    /// this check, no request has written them.
+    /// The batch that collected lines at the previous check. If it still does, no request has written them.
     batch: u64,
 }
 
@@ -28,7 +26,7 @@ impl SharedLog {
         loop {
             if let Some(old) = state.change_sink() {
                 drop(state);
-                // Closing the old file can take long, so close it without the lock.
+                // Closing the old file can take long, so do it without the lock.
                 drop(old);
                 state = self.state.lock();
                 continue;
@@ -40,8 +38,8 @@ impl SharedLog {
                 state = self.state.lock();
                 continue;
             }
-            // While a request is writing, `sink` is `None`. Do not end then: if the write of the request fails, this
-            // thread has to write the rest.
+            // While a request writes, `sink` is `None`. Do not end then, because this thread continues a write that
+            // fails.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
                 return;
@@ -50,7 +48,6 @@ impl SharedLog {
         }
     }
 
-    /// Sleeps until it is woken, or until the next check for lines that no request writes.
     fn wait(&self, state: &mut MutexGuard<'_, State>, look: &mut Option<NextCheck>) {
         if !state.is_polling {
             *look = None;
@@ -84,8 +81,8 @@ impl SharedLog {
         };
     }
 
-    /// Writes a whole batch, with as many attempts as necessary. Switches to another output if one is set. Gives up
-    /// only if the log is closing and the output fails.
+    /// Writes a whole batch, with as many attempts as necessary. Gives up only if the log is closing and the output
+    /// fails.
     fn write_all(&self, mut sink: Sink, mut batch: Batch) {
         let mut stalled = false;
         let mut pauses = 0;
@@ -99,7 +96,7 @@ impl SharedLog {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A pipe is full for a moment if its reader is slower. So try again a little later.
+                // The pipe is full, so try again a little later.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
                     pauses += 1;
                     std::thread::sleep(PAUSE);
@@ -115,7 +112,7 @@ impl SharedLog {
             state.failing = true;
             let (other, closed) = (state.other.take(), state.closed);
             if closed && other.is_none() {
-                // The log is closing and this batch cannot be written, so it is lost. All later lines are lost as well.
+                // This batch and all later lines are lost.
                 state.ended = true;
                 let bytes = batch.left() + std::mem::take(&mut state.lines).len();
                 drop(state);
@@ -139,9 +136,8 @@ impl SharedLog {
     }
 }
 
-/// How often to check for lines that no request writes. If two checks in a row find the same line, the log's own thread
-/// writes it. So a line waits for at most twice this time. If a write takes longer than this, the thread that writes
-/// counts as blocked.
+/// How often to check for unwritten lines and for a blocked write. The second check that finds a line unwritten writes
+/// it.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);

@@ -1,5 +1,4 @@
-//! Decides what a line of text says about each kind of record, and in which colour. The parent module puts the parts of
-//! the line together.
+//! Decides what a line of text says about each kind of record, and in which colour.
 
 use std::borrow::Cow;
 
@@ -8,7 +7,7 @@ use serde_json::Value;
 
 use crate::{colour::Colour, columns::cut_end, decision::Reason, usage::WhyRefused};
 
-/// A record of the log, of any kind, with the fields that the text shows. Fields that its kind does not have are empty.
+/// A record of any kind, with the fields that the text shows.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Record {
@@ -69,8 +68,7 @@ pub(super) struct Shown {
 /// The part of a line that says whom and what it is about.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
-    /// In a line about a request, the name of the bot and the method. Other lines have other words here, such as the
-    /// version of robotgate, or none.
+    /// The name of the bot and the method. Lines that are not about a request have other words here, or none.
     pub(super) who: String,
     pub(super) url: String,
 }
@@ -99,8 +97,7 @@ impl Record {
         Shown::new(colour, &self.verdict, Request::new(who, self.url), why)
     }
 
-    /// Returns `None` if the exchange succeeded. `request` is the bot, the method and the URL that the line of the
-    /// decision showed; `None` if that line is not known.
+    /// Returns `None` if the exchange succeeded. `request` is what the line of the decision showed.
     pub(super) fn completion(self, request: Option<Request>) -> Option<Shown> {
         let error = self.error?;
         let status = self.status.map_or_else(String::new, |status| format!("{status} "));
@@ -123,7 +120,6 @@ impl Record {
         Shown::new(Colour::Bad, "withdrawn", request, why)
     }
 
-    /// Says what the fetch of a robots.txt or of a `tdmrep.json` found.
     pub(super) fn fetch(self) -> Shown {
         let status = self.status.map_or_else(String::new, |status| format!("{status}, "));
         let colour = warns_if(self.error.is_some());
@@ -215,13 +211,11 @@ pub fn basis<'r>(reason: &'r str, rule: Option<&'r str>) -> Cow<'r, str> {
     }
 }
 
-/// Returns the name of a bot, or `-` if none was identified.
 fn shown_bot(bot: Option<&str>) -> Cow<'_, str> {
     bot.map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
 }
 
-/// Returns a text with the refused purpose and what the site says about it. `refused` is an object of the log:
-/// `usage.refused` of a decision.
+/// Returns a text with the refused purpose and what the site says about it. `refused` is `usage.refused` of a decision.
 pub(in crate::audit) fn refused(refused: &Value) -> Option<String> {
     let purpose = refused["purpose"].as_str()?;
     let why = refused["why"].as_str().and_then(WhyRefused::from_word);

@@ -10,12 +10,11 @@ use tokio::{
 
 use super::*;
 
-/// Creates a log on a disk that hangs, and starts a write that blocks one of the runtime's threads. Returns the disk,
-/// the log and the task that writes.
+/// Starts a write that blocks one of the runtime's threads on a disk that hangs.
 async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), AuditError>>) {
     let sink = Sink::default();
     let log = Arc::new(sink.log_as_file());
-    // After these lines, the log no longer waits for the lines of other requests before it writes.
+    // After these lines, the log writes without waiting for more lines.
     for _ in 0..5 {
         log.write(b"before\n").await.expect("it is written");
     }
@@ -23,13 +22,13 @@ async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), A
     let write = tokio::spawn({
         let log = log.clone();
         async move {
-            // The timer wakes this task on the thread that drives the runtime's timers and sockets. The write below
-            // then blocks that thread.
+            // The timer wakes this task on the thread that drives timers and sockets. The write below blocks that
+            // thread.
             sleep(Duration::from_millis(20)).await;
             log.write(b"first\n").await
         }
     });
-    // This blocks the test's own thread. That does no harm, because no tasks run on it.
+    // This blocks only the test's own thread, on which no tasks run.
     sink.wait_until(|state| state.blocked);
     assert!(!sink.is_written_by_thread());
     (sink, log, write)
@@ -47,8 +46,7 @@ async fn sockets_and_timers_work_while_a_write_hangs() {
         }
     });
     let (sink, _log, write) = hanging().await;
-    // The client is a thread and not a task: a new task could wake another thread of the runtime, and in this test only
-    // the log must do that.
+    // The client is a thread, because a new task could wake another thread of the runtime, which the log must do.
     let client = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(DEADLINE))?;

@@ -1,5 +1,4 @@
-//! Tests when a request writes the log on its own thread and when the log's thread does, and that no line is lost if
-//! that request is cancelled or panics.
+//! Tests when a request writes to the log itself, and that no line is lost if it is cancelled or panics.
 
 use super::*;
 
@@ -169,8 +168,7 @@ async fn a_request_continues_an_interrupted_or_short_write() {
     assert!(!sink.is_written_by_thread());
 }
 
-/// Checks only that requests write to the file again after some time. The tests of the module `pace` check how long
-/// that takes.
+/// The tests of the module `pace` check how long this takes.
 #[tokio::test]
 async fn requests_write_again_when_the_file_is_fast_again() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);

@@ -5,7 +5,7 @@ use super::*;
 const WRITERS: usize = 64;
 const LINES: usize = 50;
 
-/// Returns a line like `<3 7 xxx>`, which is no longer valid if it was cut or mixed with another line.
+/// Returns a line like `<3 7 xxx>`, which is no longer valid if it was cut or mixed with another one.
 fn line(writer: usize, number: usize) -> String {
     format!(
         "<{writer} {number} {}>\n",
@@ -15,7 +15,7 @@ fn line(writer: usize, number: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lines_of_many_writers_stay_complete_and_in_order() {
-    // The output accepts only a few bytes at a time, and a different number each time.
+    // The output accepts only a few bytes at a time.
     let sink = Sink::with_troubles((0..10_000).map(|n| Trouble::Short(1 + n * 7 % 97)));
     let log = Arc::new(sink.log());
     let writers: Vec<_> = (0..WRITERS)

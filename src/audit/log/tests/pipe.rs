@@ -6,7 +6,6 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::*;
 
-/// Creates a named pipe. It exists as long as the returned folder.
 fn pipe() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("audit.pipe");
@@ -43,7 +42,7 @@ async fn a_slow_reader_of_a_pipe_gets_every_line() {
         log.append(line.as_bytes()).await.expect("there is room");
     }
     let closing = std::thread::spawn(move || {
-        // The pipe is full. So `write` returns only when the reader has made room for this line.
+        // The pipe is full, so `write` returns only when the reader has made room.
         let mut written = pin!(log.write(b"the end\n"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(written.as_mut())

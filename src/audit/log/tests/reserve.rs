@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Reserves room for a line of `bytes`. Returns `None` if there is no room now.
+/// Returns `None` if there is no room now.
 async fn has_room(log: &Arc<AuditLog>, bytes: usize) -> Option<Reserved> {
     match ask_once(pin!(log.reserve(bytes))).await {
         Poll::Ready(reserved) => Some(reserved.expect("it did not wait")),

@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// Writes two lines to an output whose first writes fail as `troubles` says, and checks that the output has both lines
-/// in the end.
+/// Checks that an output gets two lines although its first writes fail as `troubles` says.
 async fn writes_despite(troubles: Vec<Trouble>) {
     let sink = Sink::with_troubles(troubles.clone());
     let log = sink.log();
@@ -25,7 +24,7 @@ async fn after_an_error_the_write_continues_at_the_same_byte() {
     tokio::join!(
         writes_despite(vec![Trouble::Error(io::ErrorKind::StorageFull)]),
         writes_despite(mixed),
-        // The second write accepts no byte, and returns no error: `Ok(0)`.
+        // The second write returns `Ok(0)`.
         writes_despite(vec![Trouble::Short(5), Trouble::Short(0)]),
     );
 }
