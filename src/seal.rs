@@ -1,22 +1,17 @@
 //! Seals the audit log, so that anybody can find out later whether its lines were changed.
 //!
 //! The SHA-256 of each line is an entry of a Merkle tree (RFC 6962 §2.1). A folder holds the tree as tiles
-//! (c2sp.org/tlog-tiles), with a checkpoint that an Ed25519 key signs (c2sp.org/tlog-checkpoint). The lines stay in the
-//! log. Somebody who has the key could change the log and seal it anew. But then the tree does not fit the checkpoints
-//! that were handed out before, so anybody who has one of these can prove the change.
+//! (c2sp.org/tlog-tiles), with a checkpoint that an Ed25519 key signs (c2sp.org/tlog-checkpoint). Somebody who has the
+//! key can seal a changed log anew. But that tree does not fit the checkpoints that were handed out before.
 //!
-//! - `tree`, `note` and `compare` do no I/O. They contain the tree and its tiles, signed notes, and the comparison of a
-//!   log with the entries.
-//! - `folder` reads and writes the files, `keys` handles the keys, and `lines` reads the log.
-//! - [`seal()`] seals new lines, [`verify()`] checks a folder and a log, [`prove()`] makes a proof of a line, and
-//!   [`Sealer`] seals in the background.
+//! The modules `tree`, `note` and `compare` do no I/O.
 //!
 //! # Order of writes
 //!
-//! Sealing writes bundles of entries, then tiles, then the checkpoint, then the position: the place in the log up to
-//! which it sealed. It writes each file under a temporary name, and renames it when it is complete and on disk. If the
-//! program is killed before it wrote the checkpoint, the old checkpoint and its files are still there. If it is killed
-//! after that, the position is old, and the next sealing compares the lines after it with their entries.
+//! Sealing writes bundles of entries, then tiles, then the checkpoint, then the position in the log up to which it
+//! sealed. It renames each file into its place when the file is complete and on disk. If the program is killed before
+//! it wrote the checkpoint, the old checkpoint and its files are still there. If it is killed later, the next sealing
+//! compares the lines after the old position with their entries.
 
 mod background;
 mod compare;
@@ -44,10 +39,10 @@ pub use self::{
 };
 use crate::files::SecretError;
 
-/// Where to store the seal of a log, and the name of the log: `evidence.seal-path` and `evidence.seal-origin`.
+/// Where to store the seal of a log, and the name of the log (`evidence.seal-path`, `evidence.seal-origin`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealOptions {
-    /// The folder for the tree, the checkpoint and the keys. It may not exist yet.
+    /// The folder for the tree, the checkpoint and the keys. It need not exist.
     pub path: PathBuf,
     /// The name that the log must have in its checkpoints. `None` accepts the name that the folder already uses.
     pub origin: Option<String>,
@@ -83,8 +78,7 @@ pub enum SealError {
     Origin { path: PathBuf, is: String, wanted: String },
     #[error("{}: no line of it is a record of an audit log", .0.display())]
     NoLog(PathBuf),
-    /// Lines of the log are not as they were sealed. Each further attempt fails too, until somebody repairs the log or
-    /// tells sealing to go on.
+    /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log or tells sealing to go on.
     #[error("{0}. {GO_ON}")]
     Differs(String),
     #[error("no line in these logs has the id {0}")]
@@ -94,7 +88,6 @@ pub enum SealError {
 }
 
 impl SealError {
-    /// Returns a function that turns an I/O error of reading `path` into a `SealError`.
     pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| Self::Read {
             path: path.to_owned(),
@@ -102,7 +95,6 @@ impl SealError {
         }
     }
 
-    /// Returns a function that turns an I/O error of writing `path` into a `SealError`.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| Self::Write {
             path: path.to_owned(),
@@ -111,16 +103,13 @@ impl SealError {
     }
 }
 
-/// Returns the text of an error without the number of the system's error, such as `(os error 2)`.
+/// Returns an error's text without the number of the system's error, such as `(os error 2)`.
 fn without_number(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
 /// Checks the signature of the checkpoint in a folder, and returns the checkpoint's text.
-///
-/// # Errors
-/// Fails if the checkpoint cannot be read or its signature is wrong.
 pub fn checkpoint(folder: &Path) -> Result<String, SealError> {
     let folder = Folder(folder.to_owned());
     let chain = keys::Chain::load(&folder, &[])?;

@@ -1,5 +1,5 @@
-//! Seals the log of a running proxy, on a thread of its own. The thread only reads the log, and no request waits for
-//! it. So requests go on even if the disk with the seal hangs or is full, or the key is missing.
+//! Seals the log of a running proxy on a thread of its own. No request waits for it, even if the disk with the seal
+//! hangs or is full, or the key is missing.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,12 +17,11 @@ use serde::Serialize;
 
 use super::{SealError, SealOptions, Sealed, seal};
 
-/// Seals a log in the background until it is closed or dropped. Then its thread seals the lines that are still
-/// unsealed, and ends.
+/// Seals a log in the background until it is closed or dropped. Then seals the remaining lines.
 #[derive(Debug)]
 pub struct Sealer {
     shared: Arc<Shared>,
-    /// The thread, and a channel without messages: the thread ends when the sender is dropped.
+    /// The thread ends when the sender is dropped.
     running: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
 
@@ -46,7 +45,7 @@ struct Shared {
 // === impl Sealer ===
 
 impl Sealer {
-    /// Starts a thread that seals `log`. If the thread cannot be started, the state says that sealing fails.
+    /// Starts a thread that seals `log`. If it cannot be started, the state says that sealing fails.
     pub fn start(options: &SealOptions, log: &Path) -> Self {
         let shared = Arc::new(Shared {
             options: options.clone(),
@@ -76,8 +75,8 @@ impl Sealer {
 
     pub fn state(&self) -> SealState {
         let running = self.running.lock();
-        // A thread that ends as it should is no longer in `running`, because `close` takes it out first. So a thread in
-        // `running` that has ended has panicked.
+        // `close` takes the thread out of `running` before it ends. So a thread in `running` that has ended has
+        // panicked.
         let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
         SealState {
             lines: self.shared.lines.load(Ordering::Relaxed),
@@ -85,12 +84,12 @@ impl Sealer {
         }
     }
 
-    /// Seals the lines that are still unsealed, and ends the thread. Blocks until then.
+    /// Seals the remaining lines, and blocks until the thread has ended.
     pub fn close(&self) {
         let running = self.running.lock().take();
         if let Some((sender, thread)) = running {
             drop(sender);
-            // If the thread panicked, the panic is already on stderr.
+            // A panic of the thread is already on stderr.
             let _ = thread.join();
         }
     }
@@ -105,8 +104,7 @@ impl Shared {
             let is_closed = || closed.try_recv() == Err(TryRecvError::Disconnected);
             let is_last = is_closed();
             let started = Instant::now();
-            // Sealing a long log must not take a whole CPU core. So the thread sleeps after each round for as long as
-            // the round took.
+            // Sleep for as long as the round took, so that sealing a long log does not take a whole CPU core.
             let rest = || {
                 std::thread::sleep(started.elapsed().min(MAX_PAUSE));
                 is_closed()
@@ -116,7 +114,7 @@ impl Shared {
                     self.succeeded(&sealed, &mut told);
                     pause = EVERY;
                 }
-                // The log has no lines yet, which is no failure.
+                // A log without lines is no failure.
                 Err(SealError::NoLog(_)) => {}
                 Err(error) => {
                     self.failed(&error, &mut told);
@@ -126,8 +124,7 @@ impl Shared {
             if is_last {
                 return;
             }
-            // Waits, but returns at once when the sealer is closed. The loop then runs once more, to seal the last
-            // lines.
+            // Returns at once when the sealer is closed. The loop then seals the last lines.
             let _ = closed.recv_timeout(pause);
         }
     }
@@ -153,8 +150,8 @@ impl Shared {
     }
 }
 
-/// Returns how long to wait after a failure, if the last wait was `last`. If lines differ from what was sealed, only a
-/// person can mend that, and each attempt reads the whole log. So these attempts become rare.
+/// Returns the pause after a failure. If lines differ, only a person can mend that and each attempt reads the whole
+/// log, so the attempts become rare.
 fn after_failure(error: &SealError, last: Duration) -> Duration {
     match error {
         SealError::Differs(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),
@@ -162,11 +159,10 @@ fn after_failure(error: &SealError, last: Duration) -> Duration {
     }
 }
 
-/// How often new lines are sealed.
 const EVERY: Duration = Duration::from_secs(10);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 const MAX_AFTER_FAILURE: Duration = Duration::from_secs(60 * 60);
-/// Sealing a long log takes several rounds. This is the maximum pause between two of them.
+/// Maximum pause between two rounds of sealing a long log.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

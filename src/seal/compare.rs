@@ -1,6 +1,5 @@
-//! Compares the lines of a log with the entries of its tree. An entry is the hash that a line had when it was sealed.
-//! After a difference, it finds the place from which lines and entries are equal again. Time and memory are linear in
-//! the length of the log, whatever differs.
+//! Compares the lines of a log with the entries of its tree: the hashes that the lines had when they were sealed.
+//! Continues after differences. Time and memory are linear in the length of the log, whatever differs.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -19,13 +18,11 @@ pub struct Compared {
     /// Number of entries that are older than the first line (`before`) or newer than the last line (`after`).
     pub before: u64,
     pub after: u64,
-    /// Number of lines that are newer than the last entry.
     pub unsealed: u64,
-    /// The first differences (`differences`), and how many more there are (`more`).
+    /// The first differences, and how many more there are.
     pub differences: Vec<Difference>,
     pub more: u64,
-    /// The line at which the comparison gave up: it differs, and none of the next `MAX_AHEAD` lines is among the next
-    /// entries.
+    /// The line at which the comparison gave up, because `MAX_AHEAD` lines and entries have nothing in common.
     pub gave_up: Option<u64>,
 }
 
@@ -40,7 +37,6 @@ pub struct Difference {
     pub sealed: Option<(u64, Sha256)>,
 }
 
-/// An iterator that can look ahead.
 struct Window<I> {
     source: Fuse<I>,
     ahead: VecDeque<(Sha256, bool)>,
@@ -59,7 +55,7 @@ impl<I: Iterator<Item = Result<(Sha256, bool), E>>, E> Window<I> {
         }
     }
 
-    /// Returns the item that is `ahead` items after the next one, and keeps all items up to it.
+    /// Returns the item that is `ahead` items after the next one.
     fn get(&mut self, ahead: usize) -> Result<Option<(Sha256, bool)>, E> {
         while self.ahead.len() <= ahead
             && let Some(item) = self.source.next()
@@ -88,12 +84,8 @@ impl Compared {
     }
 }
 
-/// Compares the lines of a log with the entries of its tree. `entries(n)` iterates over the entries from number `n` on,
-/// and `size` is their total number. An item of `lines` is the hash of the line, and whether the line replaces an
-/// erased one.
-///
-/// # Errors
-/// Fails if one of the iterators returns an error.
+/// Compares the lines of a log with the entries of its tree. `entries(n)` begins with entry `n`, and `size` is the
+/// number of all entries. An item of `lines` is the hash of a line, and whether the line replaces an erased one.
 pub(super) fn compare<I, E>(
     entries: impl Fn(u64) -> I,
     size: u64,
@@ -134,8 +126,7 @@ where
             });
         }
     }
-    // No line is left for the remaining entries. If the line of an entry was found earlier in the log, the line was
-    // moved. Otherwise the line is missing at the end of the log.
+    // No line is left for these entries. Their lines were moved, if they were found earlier in the log, or are missing.
     let added: HashSet<Sha256> = compared.differences.iter().filter_map(|one| one.found).collect();
     while let Some(sealed) = entries.pop()? {
         match added.contains(&sealed.1) {
@@ -150,9 +141,8 @@ where
     Ok(compared)
 }
 
-/// Returns the number of the entry that belongs to the first line. To find it, takes the first entry that is the hash
-/// of one of the first `MAX_AHEAD` lines, and counts back from there to the first line. Returns `size` if there is no
-/// such entry: then all lines are newer than the entries.
+/// Returns the number of the entry that belongs to the first line, or `size` if all lines are newer than the entries.
+/// Counts back from the first entry that is the hash of one of the first `MAX_AHEAD` lines.
 fn start<E>(
     entries: impl Iterator<Item = Result<Sha256, E>>,
     size: u64,
@@ -168,12 +158,10 @@ fn start<E>(
     Ok(size)
 }
 
-/// Finds the next place from which entries and lines are equal again. Returns how many entries and how many lines come
-/// before that place. If entries and lines end before such a place, pairs the remaining ones one by one. Returns `None`
-/// if `MAX_AHEAD` entries and lines contain no such place.
+/// Returns how many entries and lines come before the next place from which they are equal again, or how many pairs are
+/// left if both end first. Returns `None` if `MAX_AHEAD` entries and lines contain no such place.
 ///
-/// It reads no further than the place that it finds, and the caller continues from there. So it reads each entry and
-/// line only once or twice, and the comparison takes linear time.
+/// Reads no further than that place, so that the comparison takes linear time.
 fn resume<E>(
     entries: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
     lines: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
@@ -206,8 +194,8 @@ fn resume<E>(
 
 /// How many lines and entries to read ahead at most.
 const MAX_AHEAD: usize = 100_000;
-/// Maximum number of differences to keep. So many are kept because a line that was moved is recognised by two of them:
-/// one where it is missing, and one where it was added.
+/// Maximum number of differences to keep. A line that was moved has two: one where it is missing, and one where it was
+/// added.
 const MAX_DIFFERENCES: usize = 100_000;
 
 #[cfg(test)]
@@ -242,8 +230,8 @@ mod tests {
 
     #[test]
     fn differences_are_found_where_they_are() {
-        // Each case: the entries and the lines (a letter stands for the hash of one line), the expected differences as
-        // `differences` writes them, how many entries are before and after the lines, and how many lines are unsealed.
+        // Each case: the entries and the lines (a letter is the hash of one line), the differences, and the numbers of
+        // entries before and after the lines and of unsealed lines.
         for (entries, lines, expected, ends) in [
             ("abcdef", "abcdef", "", (0, 0, 0)),
             ("abcdef", "ab?def", "2:?<c", (0, 0, 0)),

@@ -1,5 +1,4 @@
-//! The folder that contains the seal of a log. Reads its files, and replaces them so that no file is half-written if
-//! the program is killed.
+//! The folder that contains the seal of a log. A killed program leaves no half-written file in it.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +14,7 @@ use super::{
 };
 use crate::{copy::Sha256, files};
 
-/// The folder that contains the seal of a log. The methods take file names relative to it.
+/// The methods take file names relative to this folder.
 #[derive(Debug, Clone)]
 pub(super) struct Folder(pub(super) PathBuf);
 
@@ -26,17 +25,15 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Locks the folder until the returned file is dropped. Creates the folder if necessary.
-    ///
-    /// # Errors
-    /// Fails if another process holds the lock for more than ten seconds, or the folder cannot be created.
+    /// Locks the folder until the returned file is dropped, and creates it if necessary. Waits for another process for
+    /// at most ten seconds.
     pub(super) fn lock(&self) -> Result<File, SealError> {
         let lock = make(&self.0).and_then(|()| files::lock(&self.0));
         let lock = lock.map_err(SealError::write(&self.0))?;
         lock.ok_or_else(|| SealError::Locked(self.0.clone()))
     }
 
-    /// Reads a file. Returns `None` if it does not exist.
+    /// Returns `None` if the file does not exist.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, SealError> {
         match files::read(&self.path(name)) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -45,8 +42,7 @@ impl Folder {
         }
     }
 
-    /// Reads the hashes of a tile, or the entries of a bundle. A partial file may be removed once the full one exists.
-    /// If it was, reads the first `name.width` hashes of the full file.
+    /// Reads the hashes of a tile, or the entries of a bundle. If the partial file was removed, reads the full one.
     pub(super) fn hashes(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
         let prefix = prefix(name);
         for found in [name, name.full()] {
@@ -64,7 +60,7 @@ impl Folder {
         Err(SealError::Damaged(self.path(&name.to_string())))
     }
 
-    /// Returns the entries from number `start` on. The tree has `size` entries.
+    /// Returns the entries from number `start` on, of a tree with `size` entries.
     pub(super) fn entries(&self, start: u64, size: u64) -> impl Iterator<Item = Result<Sha256, SealError>> {
         let first = start - start % FULL as u64;
         let bundles = (first..size).step_by(FULL).map(move |at| TileName::bundle(at, size));
@@ -75,7 +71,6 @@ impl Folder {
         entries.skip((start - first) as usize)
     }
 
-    /// Writes tiles and bundles of entries.
     pub(super) fn write_hashes(&self, tiles: &[(TileName, Vec<Sha256>)]) -> Result<(), SealError> {
         let bytes = |name, hashes: &[Sha256]| {
             hashes
@@ -93,10 +88,10 @@ impl Folder {
         self.write_all([(name.to_owned(), bytes.into())], mode)
     }
 
-    /// Writes each file under a temporary name, syncs it, and renames it. When this returns, all files survive a loss
-    /// of power.
+    /// Writes each file under a temporary name, syncs it, and renames it. Afterwards, all files survive a loss of
+    /// power.
     fn write_all(&self, files: impl IntoIterator<Item = (String, Vec<u8>)>, mode: u32) -> Result<(), SealError> {
-        // The folders to sync: each one that gets a new file, and those above it, up to the folder of the seal.
+        // Each folder that gets a new file, and those above it, up to the folder of the seal.
         let mut touched = BTreeSet::new();
         for (name, bytes) in files {
             let path = self.path(&name);
@@ -111,7 +106,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the partial files of a tile that is full now. They are of no use any more, so errors are ignored.
+    /// Removes the partial files of a tile that is full now. They are of no use, so errors are ignored.
     pub(super) fn remove_partial(&self, full: TileName) {
         if step().is_ok() {
             let _ = fs::remove_dir_all(self.path(&format!("{full}.p")));
@@ -119,7 +114,6 @@ impl Folder {
     }
 }
 
-/// Creates a folder and its missing parents.
 fn make(folder: &Path) -> io::Result<()> {
     step()?;
     fs::DirBuilder::new().recursive(true).mode(0o750).create(folder)
@@ -142,7 +136,7 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     fs::rename(&unfinished, path)
 }
 
-/// Runs before each change on disk. In a test it can fail from a given change on, as if the program was killed there.
+/// Runs before each change on disk. In a test it can fail, as if the program was killed there.
 fn step() -> io::Result<()> {
     #[cfg(test)]
     return crash::step();
@@ -150,8 +144,7 @@ fn step() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the bytes that c2sp.org/tlog-tiles requires before each hash in a file. In a bundle, they are the length of
-/// the entry as 16 bits; in a tile, there are none.
+/// Returns the bytes before each hash in a file (c2sp.org/tlog-tiles): in a bundle, the length of the entry as 16 bits.
 fn prefix(name: TileName) -> &'static [u8] {
     match name.level {
         Some(_) => &[],
@@ -159,11 +152,11 @@ fn prefix(name: TileName) -> &'static [u8] {
     }
 }
 
-/// The modes of new files: `PUBLIC` for all but the private key, which gets `SECRET`.
+/// The mode of the private key is `SECRET`, and that of all other files `PUBLIC`.
 pub(super) const PUBLIC: u32 = 0o640;
 pub(super) const SECRET: u32 = 0o600;
 
-/// Lets a test stop before a chosen change on disk. That change and all later ones fail, as if the program was killed.
+/// Lets a chosen change on disk and all later ones fail, as if the program was killed.
 #[cfg(test)]
 pub(super) mod crash {
     use std::{cell::Cell, io};
@@ -172,7 +165,6 @@ pub(super) mod crash {
         static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
     }
 
-    /// Runs `work` and lets only its first `steps` changes on disk succeed.
     pub(in super::super) fn after<T>(steps: usize, work: impl FnOnce() -> T) -> T {
         LEFT.set(Some(steps));
         let done = work();

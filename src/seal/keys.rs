@@ -1,7 +1,7 @@
 //! The keys of a sealed log: the private key that signs checkpoints, and the chain of public keys.
 //!
-//! A rotation replaces the key. It is recorded as a checkpoint that the old and the new key both sign, with the new key
-//! in an extension line. From then on, a checkpoint of a larger tree must not be signed by the old key.
+//! A rotation replaces the key. It is a checkpoint that the old and the new key both sign, with the new key in an
+//! extension line. The old key must not sign a checkpoint of a larger tree.
 
 use std::{
     io::ErrorKind,
@@ -19,17 +19,17 @@ use crate::files::{self, SecretError};
 #[derive(Debug)]
 pub(super) struct Chain {
     keys: Vec<VerifierKey>,
-    /// The index in `keys` of the first key that is trusted. All later keys are trusted too.
+    /// The index of the first trusted key. All later keys are trusted too.
     trusted_from: usize,
-    /// For each rotation, its file and its checkpoint. `rotations[n]` replaced `keys[n]` by `keys[n + 1]`.
+    /// `rotations[n]` is the file and the checkpoint by which `keys[n + 1]` replaced `keys[n]`.
     pub(super) rotations: Vec<(PathBuf, Checkpoint)>,
 }
 
 // === impl Chain ===
 
 impl Chain {
-    /// Loads the public keys of a folder and checks each rotation. If `trusted` is not empty, keys of the folder that
-    /// are older than all keys in `trusted` are not trusted.
+    /// Loads the public keys of a folder and checks each rotation. Does not trust keys that are older than all keys in
+    /// `trusted`, unless that is empty.
     pub(super) fn load(folder: &Folder, trusted: &[VerifierKey]) -> Result<Self, SealError> {
         let Some(first) = folder.read(VKEY)? else {
             return Err(SealError::Empty(folder.0.clone()));
@@ -57,8 +57,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Checks a key rotation. `bytes` is the content of its file: a checkpoint, which must be signed by the newest key
-    /// in `self` and by the key that replaces it. Returns the new key and the checkpoint.
+    /// Checks a rotation: a checkpoint that the newest key in `self` and its successor must have signed.
     fn rotated(&self, bytes: &[u8]) -> Result<(VerifierKey, Checkpoint), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let next = checkpoint.next_key.clone().ok_or(NoteError::Checkpoint)?;
@@ -73,19 +72,18 @@ impl Chain {
         }
     }
 
-    /// Returns whether the folder has a rotation with the same tree size and the same new key as this checkpoint.
+    /// Returns whether the folder has the rotation that this checkpoint announces.
     pub(super) fn has_rotation(&self, announced: &Checkpoint) -> bool {
         let mut rotations = self.rotations.iter().map(|(_, checkpoint)| checkpoint);
         rotations.any(|known| (known.size, &known.next_key) == (announced.size, &announced.next_key))
     }
 
     pub(super) fn current(&self) -> &VerifierKey {
-        // There is a last key, because `load` adds the first one.
+        // `load` adds the first key, so there is a last one.
         &self.keys[self.keys.len() - 1]
     }
 
-    /// Reads the folder's checkpoint and checks its signature. Returns its bytes, its parsed form, and the key that
-    /// signed it.
+    /// Reads the folder's checkpoint and checks its signature.
     pub(super) fn checkpoint(&self, folder: &Folder) -> Result<(Vec<u8>, Checkpoint, &VerifierKey), SealError> {
         let bytes = folder.read(CHECKPOINT)?;
         let bytes = bytes.ok_or_else(|| SealError::Empty(folder.0.clone()))?;
@@ -93,7 +91,6 @@ impl Chain {
         Ok((bytes, checkpoint, key))
     }
 
-    /// Checks the signature of a checkpoint. Returns its parsed form, and the key that signed it.
     pub(super) fn check(&self, bytes: &[u8], path: &Path) -> Result<(Checkpoint, &VerifierKey), SealError> {
         self.checked(bytes).map_err(NoteError::of(path))
     }
@@ -120,16 +117,15 @@ fn parse(bytes: &[u8]) -> Result<(Note, Checkpoint), NoteError> {
     Ok((note, checkpoint))
 }
 
-/// Loads the private key. If the folder has no key yet, creates one with the name `origin`, and returns `true` as the
-/// last value. If the program was killed during a rotation, completes the rotation.
+/// Loads the private key and completes an interrupted rotation. If there is no key, creates one with the name `origin`,
+/// and returns `true` as the last value.
 pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, bool), SealError> {
     let is_new = folder.read(VKEY)?.is_none();
     if is_new {
         if folder.read(CHECKPOINT)?.is_some() {
             return Err(SealError::Damaged(folder.path(VKEY)));
         }
-        // The program can have been killed after it wrote the private key and before it wrote the public one. Then the
-        // private key is used.
+        // If the program was killed between writing the private and the public key, use that private key.
         if seeds(folder)?.is_empty() {
             folder.write(KEY, seed(folder)?, SECRET)?;
         }
@@ -146,16 +142,14 @@ pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, 
         path: folder.path(KEY),
         id: chain.current().id_text(),
     })?;
-    // The file has two private keys if the program was killed during a rotation. Keeps only the one that belongs to the
-    // current public key.
+    // An interrupted rotation leaves two private keys. Keep only the one of the current public key.
     if seed != seeds {
         folder.write(KEY, seed, SECRET)?;
     }
     Ok((key, chain, is_new))
 }
 
-/// Replaces `key`, which signs the checkpoints of a folder, by a new key. `checkpoint` is the folder's current
-/// checkpoint. Returns the new public key.
+/// Replaces `key` by a new key. `checkpoint` is the folder's current checkpoint.
 pub(super) fn rotate(
     folder: &Folder,
     key: &SigningKey,
@@ -169,8 +163,8 @@ pub(super) fn rotate(
         ..checkpoint
     };
     let note = Note::sign(announcement.to_string(), &[key, &next]);
-    // Both private keys are on disk before a file announces the new public key. So `open` can complete the rotation if
-    // the program is killed between these writes.
+    // Both private keys are on disk before a file announces the new public key, so that `open` can complete an
+    // interrupted rotation.
     folder.write(KEY, [old.trim_ascii_end(), b"\n", new.as_bytes()].concat(), SECRET)?;
     folder.write(&rotation(chain.keys.len()), note.clone(), PUBLIC)?;
     folder.write(CHECKPOINT, note, PUBLIC)?;
@@ -178,8 +172,7 @@ pub(super) fn rotate(
     Ok(next.public)
 }
 
-/// Reads the file of the private key. Each line is the seed of a key: one line, or two during a rotation. Returns no
-/// bytes if there is no such file.
+/// Reads the file of the private key: the seed of one key, or those of two during a rotation, one a line.
 fn seeds(folder: &Folder) -> Result<Vec<u8>, SealError> {
     match files::read_secret(&folder.path(KEY)) {
         Err(SecretError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -187,12 +180,11 @@ fn seeds(folder: &Folder) -> Result<Vec<u8>, SealError> {
     }
 }
 
-/// Returns the random seed of a new private key.
 fn seed(folder: &Folder) -> Result<String, SealError> {
     new_seed().map_err(SealError::write(&folder.path(KEY)))
 }
 
-/// Returns the file name of the rotation with this number. The first one has the number 1.
+/// The first rotation has the number 1.
 fn rotation(number: usize) -> String {
     format!("rotations/{number:03}")
 }

@@ -19,29 +19,27 @@ use crate::{audit::RecordHead, copy::Sha256, files};
 pub(super) struct Lines {
     pub(super) path: PathBuf,
     input: Box<dyn BufRead + Send>,
-    /// The open file, which `sync` needs.
     file: File,
     line: Vec<u8>,
     /// Position of the next line, in bytes of the decompressed file.
     pub(super) offset: u64,
-    /// Whether the last line lacks its line feed. Only known after all lines were read.
+    /// Whether the last line lacks its line feed. Known after all lines were read.
     pub(super) ends_incomplete: bool,
 }
 
-/// A file of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LogFile {
     pub(super) path: PathBuf,
     /// The hash of the first line. It identifies the file, even after a rotation renamed it.
     pub(super) first: Sha256,
-    /// The time of the file's first record that has a time.
+    /// The first time in the file's records.
     time: String,
 }
 
 // === impl Lines ===
 
 impl Lines {
-    /// Opens a file at `offset`, which must be the start of a line. `offset` counts the bytes of the decompressed file.
+    /// Opens a file at `offset`, the start of a line, in bytes of the decompressed file.
     pub(super) fn open(path: &Path, offset: u64) -> Result<Self, SealError> {
         Self::opened(path, offset).map_err(SealError::read(path))
     }
@@ -74,7 +72,7 @@ impl Lines {
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, SealError> {
         self.line.clear();
         let read = (&mut self.input).take(MAX_LINE).read_until(b'\n', &mut self.line);
-        // Refuse a line that is too long. A sparse or compressed file can contain one that does not fit into memory.
+        // A sparse or compressed file can contain a line that does not fit into memory.
         let read = match read {
             Ok(length) if length as u64 == MAX_LINE && !self.line.ends_with(b"\n") => Err(io::Error::new(
                 ErrorKind::InvalidData,
@@ -101,17 +99,16 @@ impl Lines {
     }
 }
 
-/// Returns the entry of a line, and whether the line replaces an erased one. The entry is the SHA-256 of the line. A
-/// line that replaces an erased one states the old entry: `{"event":"erased","sha256":"…"}`. It must be exactly that,
-/// so that nobody can hide other text in it.
+/// Returns the entry of a line, and whether the line replaces an erased one. A line that does must be exactly
+/// `{"event":"erased","sha256":"…"}` with the old entry, so that nobody can hide other text in it.
 pub(super) fn entry_of(line: &[u8]) -> (Sha256, bool) {
     let erased = line.strip_prefix(ERASED).and_then(|rest| rest.strip_suffix(b"\"}"));
     let erased = erased.and_then(|hash| HEXLOWER.decode(hash).ok()?.try_into().ok());
     erased.map_or_else(|| (Sha256::of(line), false), |hash| (Sha256(hash), true))
 }
 
-/// Finds the files of the log: each given path, and its rotated files in the same folder, which have the same name with
-/// a suffix. Returns the oldest file first. Omits files without a complete line or without records.
+/// Finds the files of the log: each given path, and its rotated files in the same folder. Returns the oldest first,
+/// without files that have no complete line or no record.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
     let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
@@ -126,18 +123,16 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
             };
             let Some(file) = file else { continue };
             match files.iter_mut().find(|known| known.first == file.first) {
-                // Two files with the same first line are one file and its copy, because compression is running. The
-                // compressed one may be incomplete, so the other one is used.
+                // One file is a copy of the other. The compressed one may be incomplete, because compression is
+                // running.
                 Some(known) if is_gz(&known.path) => *known = file,
                 Some(_) => {}
                 None => files.push(file),
             }
         }
-        // A rotation during the listing can rename a file so that the listing misses it. So this lists again until
-        // nothing changed.
+        // A rotation during the listing can hide a file from it, so list again until nothing changed.
         if tries.next().is_none() || list()? == names {
-            // The log itself is the newest file. Rotated files are sorted by the number in their name, then by time,
-            // because a clock can have been set back.
+            // The log itself is the newest file. Numbers come before times, because a clock can have been set back.
             files.sort_by_cached_key(|file| {
                 let is_log = matches!(logs, [log] if *log == file.path);
                 (is_log, Reverse(number(&file.path)), file.time.clone())
@@ -147,7 +142,6 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     }
 }
 
-/// Returns the paths of a log and of its rotated files, each with its inode.
 fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     let mut found = Vec::new();
     for file in fs::read_dir(files::folder_of(log))? {
@@ -164,8 +158,8 @@ fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(found)
 }
 
-/// Returns the number in the name of a rotated file: 2 for `audit.jsonl.2.gz`. Older files have larger numbers. Returns
-/// 0 for a name without a number, and for a number of eight digits, which is a date.
+/// Returns the number of a rotated file: 2 for `audit.jsonl.2.gz`. Returns 0 for a name without a number, and for a
+/// number of eight digits, which is a date.
 fn number(path: &Path) -> u32 {
     let packed = path.with_extension("");
     let name = if is_gz(path) { &packed } else { path };
@@ -173,8 +167,7 @@ fn number(path: &Path) -> u32 {
     number.filter(|number| *number < 10_000_000).unwrap_or(0)
 }
 
-/// Returns whether a file is the log or one of its rotated files: those have a number or a date after the name, and
-/// perhaps `.gz`. Returns false for other files whose names begin with the log's name, such as `audit.jsonl.old`.
+/// Returns whether `file` has the name of the log, or that name with a number or a date, and perhaps `.gz`.
 fn is_of_log(file: &OsStr, log: &OsStr) -> bool {
     let suffix = file.as_encoded_bytes().strip_prefix(log.as_encoded_bytes());
     suffix.is_some_and(|suffix| {
@@ -185,7 +178,7 @@ fn is_of_log(file: &OsStr, log: &OsStr) -> bool {
     })
 }
 
-/// Reads a file up to its first record with a time, and describes the file. Returns `None` if it finds no such record.
+/// Reads a file up to its first record with a time. Returns `None` if it finds no such record.
 pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
     let mut lines = Lines::open(path, 0)?;
     let mut first = None;
@@ -193,8 +186,7 @@ pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
         let line = match lines.next_line() {
             Ok(Some(line)) => line,
             Ok(None) => break,
-            // A file that is still being compressed is incomplete, so reading it can fail. Leave it out: a later
-            // sealing reads it again.
+            // A file that is still being compressed is incomplete. A later sealing reads it.
             Err(_) if is_gz(path) => break,
             Err(error) => return Err(error),
         };
@@ -217,5 +209,5 @@ const MAX_WITHOUT_TIME: usize = 10_000;
 /// How many times to list the files again if a rotation changed them.
 const MAX_TRIES: usize = 10;
 const BUFFER: usize = 256 * 1024;
-/// Maximum length of a line, in bytes. Lines of the log are far shorter.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: u64 = 16 * 1024 * 1024;

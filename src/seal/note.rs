@@ -1,5 +1,5 @@
-//! Signed notes (c2sp.org/signed-note) with Ed25519 keys, and the checkpoints in them (c2sp.org/tlog-checkpoint). This
-//! module does no I/O, but it asks the system for the random bytes of a new key.
+//! Signed notes (c2sp.org/signed-note) with Ed25519 keys, and the checkpoints in them (c2sp.org/tlog-checkpoint). Does
+//! no I/O, but asks the system for random bytes.
 
 use std::{fmt, path::Path};
 
@@ -12,15 +12,13 @@ use ring::{
 use super::SealError;
 use crate::copy::Sha256;
 
-/// A public key and its name. Each signature by the key states that name. `Display` and `parse` use the vkey format of
-/// c2sp.org/signed-note.
+/// A public key and its name. `Display` and `parse` use the vkey format of c2sp.org/signed-note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     name: String,
     public: [u8; 32],
 }
 
-/// The private key that signs checkpoints, and its public key.
 pub(super) struct SigningKey {
     pair: Ed25519KeyPair,
     pub(super) public: VerifierKey,
@@ -29,20 +27,19 @@ pub(super) struct SigningKey {
 /// A text and its signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
-    /// The signed text. It ends in a line feed.
+    /// Ends in a line feed.
     pub(super) text: String,
     /// For each signature, the name of its key, and the bytes: the id of the key, then the signature.
     signatures: Vec<(String, Vec<u8>)>,
 }
 
-/// What a checkpoint says: the name of the log, the number of entries in its tree, and the root hash of the tree.
+/// A checkpoint: the name of the log, the number of entries in its tree, and the root hash of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     pub origin: String,
     pub size: u64,
     pub root: Sha256,
-    /// The new key, if this checkpoint announces a rotation. It stands in an extension line of the text, so the
-    /// signature of the old key covers it.
+    /// The new key, if this checkpoint announces a rotation. The signature of the old key covers it.
     pub next_key: Option<VerifierKey>,
 }
 
@@ -66,7 +63,6 @@ pub enum NoteError {
 // === impl NoteError ===
 
 impl NoteError {
-    /// Returns a function that turns this error into a `SealError` about the file `path`.
     pub(super) fn of(path: &Path) -> impl Fn(Self) -> SealError {
         move |error| SealError::Note {
             path: path.to_owned(),
@@ -120,8 +116,7 @@ impl fmt::Display for VerifierKey {
     }
 }
 
-/// Returns `name` if it can be the name of a key or a log: it is not empty, and has no spaces, control characters or
-/// `+`.
+/// Returns `name` if it can be the name of a key or a log.
 pub(crate) fn checked_name(name: &str) -> Option<&str> {
     let is_bad = |character: char| character.is_whitespace() || character.is_control() || character == '+';
     (!name.is_empty() && !name.contains(is_bad)).then_some(name)
@@ -130,7 +125,7 @@ pub(crate) fn checked_name(name: &str) -> Option<&str> {
 // === impl SigningKey ===
 
 impl SigningKey {
-    /// Makes a private key from its seed: 32 random bytes in base64. `checked_name` must accept `name`.
+    /// `seed` is 32 random bytes in base64. `checked_name` must accept `name`.
     pub(super) fn of_seed(name: &str, seed: &[u8]) -> Result<Self, NoteError> {
         let seed = BASE64.decode(seed.trim_ascii_end()).map_err(|_| NoteError::Key)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::Key)?;
@@ -142,10 +137,7 @@ impl SigningKey {
     }
 }
 
-/// Returns 32 random bytes in base64, as the seed of a new private key.
-///
-/// # Errors
-/// Fails if the system returns no random numbers.
+/// Returns the seed of a new private key: 32 random bytes in base64.
 pub(super) fn new_seed() -> Result<String, std::io::Error> {
     let mut seed = [0; 32];
     let filled = SystemRandom::new().fill(&mut seed);
@@ -156,7 +148,7 @@ pub(super) fn new_seed() -> Result<String, std::io::Error> {
 // === impl Note ===
 
 impl Note {
-    /// Signs a text with each of the keys, and returns the text with its signatures. The text must end in a line feed.
+    /// Returns the text with its signatures. The text must end in a line feed.
     pub(super) fn sign(text: String, keys: &[&SigningKey]) -> String {
         keys.iter().fold(text.clone() + "\n", |note, key| {
             let signature = key.pair.sign(text.as_bytes());
@@ -165,10 +157,6 @@ impl Note {
         })
     }
 
-    /// Parses a text and its signatures.
-    ///
-    /// # Errors
-    /// Fails if the bytes are no note.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
         Self::parsed(bytes).ok_or(NoteError::Note)
     }
@@ -193,10 +181,7 @@ impl Note {
         })
     }
 
-    /// Returns whether the key signed the note.
-    ///
-    /// # Errors
-    /// Fails if a signature claims to be by this key, but is wrong.
+    /// Returns whether the key signed the note. Fails if a signature claims to be by this key, but is wrong.
     pub(super) fn is_signed_by(&self, key: &VerifierKey) -> Result<bool, NoteError> {
         let of_name = self.signatures.iter().filter(|(name, _)| *name == key.name);
         let mut of_key = of_name.filter_map(|(_, bytes)| bytes.strip_prefix(&key.id()));
@@ -211,9 +196,6 @@ impl Note {
 
 impl Checkpoint {
     /// Parses the text of a note. Ignores unknown extension lines.
-    ///
-    /// # Errors
-    /// Fails if it is no checkpoint.
     pub(super) fn parse(text: &str) -> Result<Self, NoteError> {
         Self::parsed(text).ok_or(NoteError::Checkpoint)
     }
@@ -231,7 +213,7 @@ impl Checkpoint {
         let next_key = extensions.iter().find_map(|line| line.strip_prefix(NEXT_KEY));
         Some(Self {
             origin: (*origin).to_owned(),
-            // Writing the number again must give the same text, so `+1` and `01` are refused.
+            // Refuses `+1` and `01`.
             size: (number.to_string() == *size).then_some(number)?,
             root: Sha256(root.try_into().ok()?),
             next_key: next_key.map(VerifierKey::parse).transpose().ok()?,
@@ -253,8 +235,7 @@ impl fmt::Display for Checkpoint {
 const ED25519_TYPE: u8 = 1;
 /// The beginning of the extension line that contains a new key.
 const NEXT_KEY: &str = "next-key ";
-/// Maximum size of a note, in bytes. Other parties, called witnesses, may sign a checkpoint too. Each one adds up to 5
-/// kB.
+/// Maximum size of a note, in bytes. Witnesses can sign a checkpoint too, each with up to 5 kB.
 const MAX_NOTE: usize = 1024 * 1024;
 
 #[cfg(test)]

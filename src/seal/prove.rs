@@ -1,5 +1,4 @@
-//! Makes proofs that a line is sealed, in the format of c2sp.org/tlog-proof. Whoever checks a proof does not need the
-//! rest of the log.
+//! Makes proofs that a line is sealed (c2sp.org/tlog-proof). They can be checked without the rest of the log.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ use crate::{audit::RecordHead, copy::Sha256};
 pub struct Proven {
     /// The `event` field of the line: `decision`, `completion` and so on.
     pub event: String,
-    /// The line without its line feed. Its SHA-256 is the entry whose number is `entry`.
+    /// The line without its line feed. Its SHA-256 is the entry with the number `entry`.
     pub line: Vec<u8>,
     pub entry: u64,
     /// The proof as text, with the signed checkpoint in it.

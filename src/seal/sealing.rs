@@ -18,40 +18,38 @@ use crate::copy::Sha256;
 /// The result of a sealing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sealed {
-    /// Number of lines that this sealing added (`new`), and of all sealed lines (`size`).
+    /// Number of lines that this sealing added, and of all sealed lines.
     pub new: u64,
     pub size: u64,
     /// The public key, if this sealing created the log's first key.
     pub created: Option<VerifierKey>,
 }
 
-/// A locked folder, and the tree in it, to which new entries are added.
+/// A locked folder, and the tree in it.
 struct Writer<'a> {
     folder: &'a Folder,
     key: SigningKey,
     chain: Chain,
     created: bool,
     tree: Tree,
-    /// The number of entries in the last checkpoint.
+    /// Number of entries in the last checkpoint.
     sealed: u64,
-    /// The entries after the last full bundle (a file of 256 entries). An entry is the SHA-256 of a line.
+    /// The entries after the last full bundle.
     bundle: Vec<Sha256>,
     /// The bundles and tiles that became full after the last checkpoint.
     full: Vec<(TileName, Vec<Sha256>)>,
     _lock: File,
 }
 
-/// Seals the complete lines of a log that are not sealed yet. `logs` is the path of the log, and also those of its
-/// rotated files if they are in another folder.
+/// Seals the complete lines of a log that are not sealed yet. `logs` is the path of the log, and those of its rotated
+/// files in other folders.
 ///
-/// If sealed lines are missing or changed, this fails, unless `go_on` is set. With `go_on`, it reads again from the
-/// start of the file in which the last sealing stopped, and seals each line whose hash is not an entry yet.
-///
-/// `stop` is called after each `MAX_ROUND` new lines. If it returns true, sealing ends early.
+/// `go_on` accepts missing and changed lines: it reads again from the start of the file in which the last sealing
+/// stopped, and seals each line whose hash is not an entry yet. `stop` is called after each `MAX_ROUND` new lines, and
+/// can end sealing early.
 ///
 /// # Errors
-/// Fails if the folder cannot be used. Also fails, and seals nothing, if sealed lines are missing or changed and
-/// `go_on` is not set.
+/// Fails if the folder cannot be used, or if sealed lines are missing or changed and `go_on` is not set.
 pub fn seal(
     options: &SealOptions,
     logs: &[PathBuf],
@@ -59,7 +57,7 @@ pub fn seal(
     stop: impl Fn() -> bool,
 ) -> Result<Sealed, SealError> {
     let folder = Folder(options.path.clone());
-    // If there is no line to seal, this fails before it creates the folder.
+    // Fail before creating the folder if there is no line to seal.
     if !options.path.exists() && log_files(logs)?.is_empty() {
         return Err(SealError::NoLog(logs.first().cloned().unwrap_or_default()));
     }
@@ -67,8 +65,7 @@ pub fn seal(
     let before = writer.sealed;
     let (mut walk, mut entry) = writer.start(logs, go_on)?;
     let mut sealed = folder.entries(entry, before);
-    // Hashes of sealed lines that may follow later in the log, at another place than before. They must not be sealed
-    // twice.
+    // Hashes of sealed lines that may follow at another place in the log, and must not be sealed twice.
     let mut elsewhere = HashSet::new();
     while let Some(hash) = walk.next_entry(entry)? {
         match sealed.next().transpose()? {
@@ -81,9 +78,8 @@ pub fn seal(
                 let looked_for = folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before);
                 elsewhere = looked_for.collect::<Result<_, _>>()?;
                 sealed = folder.entries(before, before);
-                // From this line on, the lines of the file become new entries, after all old ones. Later errors compute
-                // line numbers from `entry` and the number of the file's first entry. So increase both by the same
-                // amount.
+                // The following lines of the file become new entries. Errors compute line numbers from the difference
+                // of `entry` and `position.entry`, so increase both by the same amount.
                 if let Some((_, position)) = &mut walk.now {
                     position.entry += before - entry;
                 }
@@ -119,9 +115,6 @@ pub fn seal(
 }
 
 /// Replaces the private key of a folder with a new one. Returns the new public key.
-///
-/// # Errors
-/// Fails if the folder cannot be used.
 pub fn rotate_key(options: &SealOptions) -> Result<VerifierKey, SealError> {
     let folder = Folder(options.path.clone());
     if folder.read(keys::VKEY)?.is_none() {
@@ -134,8 +127,7 @@ pub fn rotate_key(options: &SealOptions) -> Result<VerifierKey, SealError> {
 // === impl Writer ===
 
 impl<'a> Writer<'a> {
-    /// Locks and opens the folder, and creates it if necessary. Checks that the tree in it has the root that its
-    /// checkpoint states.
+    /// Locks and opens the folder. Checks that its tree has the root that its checkpoint states.
     fn open(folder: &'a Folder, options: &SealOptions) -> Result<Self, SealError> {
         let lock = folder.lock()?;
         let (key, chain, created) = keys::open(folder, &options.new_origin)?;
@@ -145,8 +137,7 @@ impl<'a> Writer<'a> {
         }
         let checkpoint = match chain.checkpoint(folder) {
             Ok((_, checkpoint, _)) => Some(checkpoint),
-            // The folder has no checkpoint, but a file that is written only after a checkpoint: that of the position in
-            // the log, or that of a key rotation. So somebody removed the checkpoint. A new tree would contradict the
+            // These files are written only after a checkpoint, so somebody removed it. A new tree would contradict the
             // checkpoints that were handed out before.
             Err(SealError::Empty(_)) if folder.read(POSITION)?.is_some() || !chain.rotations.is_empty() => {
                 return Err(SealError::Damaged(folder.path(CHECKPOINT)));
@@ -179,13 +170,12 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Returns a reader that continues after the last sealed line. It starts earlier if lines must be compared with the
-    /// sealed entries first. Also returns the number of the entry that belongs to the reader's next line.
+    /// Returns a reader that continues after the last sealed line, or earlier if lines must be compared first. Also
+    /// returns the number of the entry for the next line.
     fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
         let saved = self.folder.read(POSITION)?;
         let mut saved: Option<(Position, Vec<Sha256>)> = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        // If the log still begins with the same line as at the last sealing, it was not rotated, and no other file has
-        // new lines. This check is cheap.
+        // If the log still begins with the same line, it was not rotated, and no other file has new lines.
         let current = match (&saved, logs) {
             (Some((position, _)), [log]) if !go_on && log.exists() => {
                 identify(log)?.filter(|file| file.first == position.first)
@@ -205,8 +195,7 @@ impl<'a> Writer<'a> {
             }
         };
         let saved = saved.filter(|(position, _)| !go_on || position.size <= self.sealed);
-        // If the program was killed before it first wrote the position in the log, there is none. Then all lines are
-        // compared with the entries.
+        // The program was killed before it first wrote the position, so compare all lines.
         let Some((position, done)) = saved else {
             return Ok((Walk::new(files, Vec::new()), 0));
         };
@@ -232,8 +221,7 @@ impl<'a> Writer<'a> {
         let mut lines = Lines::open(&file.path, position.offset.saturating_sub(position.last))?;
         let is_last = lines.next_line()?.is_some_and(|line| entry_of(line).0 == position.hash);
         if !is_last || lines.offset != position.offset {
-            // The last sealed line is not at its place: lines were erased or changed. Compare the whole file with its
-            // entries.
+            // The last sealed line is not at its place, so compare the whole file.
             return Ok((walk, position.entry));
         }
         let (entry, file) = (position.size, name_of(&file.path));
@@ -275,7 +263,7 @@ impl<'a> Writer<'a> {
             }
             let partial = self.tree.partial_tiles(self.sealed);
             new.extend(partial.map(|(name, hashes)| (name, hashes.to_vec())));
-            // The bundles are on disk before the tiles that are computed from their entries.
+            // The bundles are on disk before the tiles that are computed from them.
             new.sort_by_key(|(name, _)| name.level.is_some());
             let bundles = new.partition_point(|(name, _)| name.level.is_none());
             self.folder.write_hashes(&new[..bundles])?;
@@ -284,7 +272,7 @@ impl<'a> Writer<'a> {
             self.folder.write(CHECKPOINT, note, PUBLIC)?;
         }
         position.size = size;
-        // This cannot fail, because a position consists only of numbers and texts.
+        // A position has only numbers and texts, so this cannot fail.
         let text = serde_json::to_vec(&(&position, &walk.done)).unwrap_or_default();
         if self.folder.read(POSITION)?.as_ref() != Some(&text) {
             self.folder.write(POSITION, text, PUBLIC)?;
@@ -298,10 +286,9 @@ impl<'a> Writer<'a> {
 
 /// Maximum number of lines between two checkpoints.
 const MAX_ROUND: u64 = 65_536;
-/// If the log differs from its seal, the hash of a line is searched for among this many of the newest entries, to find
-/// out whether the line is sealed already.
+/// If the log differs from its seal, how many of the newest entries to search for a line.
 const MAX_KNOWN: u64 = 10_000_000;
-/// Maximum number of completely sealed files that are remembered. Files that no longer exist are among them, because a
-/// file can be gone for a moment while it is compressed.
+/// Maximum number of completely sealed files to remember. Some do not exist any more, or are gone for a moment while
+/// they are compressed.
 const MAX_DONE: usize = 1_000;
 const POSITION: &str = "position";

@@ -25,7 +25,6 @@ use super::{
 };
 use crate::copy::Sha256;
 
-/// A folder that contains a log and its seal.
 struct Bench {
     folder: TempDir,
 }
@@ -39,7 +38,6 @@ impl Bench {
         }
     }
 
-    /// Creates a log with `number` lines, and seals them.
     fn sealed(number: u64) -> Self {
         let bench = Self::new();
         bench.append(0..number);
@@ -91,7 +89,6 @@ impl Bench {
         seal(&self.options(), &[self.file("audit.jsonl")], true, || false)
     }
 
-    /// Changes the lines of the log.
     fn edit(&self, edit: impl FnOnce(&mut Vec<String>)) {
         let path = self.file("audit.jsonl");
         let text = fs::read_to_string(&path).unwrap();
@@ -133,7 +130,6 @@ fn erased(number: u64) -> String {
     )
 }
 
-/// Returns the root of the tree over the first `lines` lines.
 fn root(lines: u64) -> Sha256 {
     let mut tree = Tree::default();
     for number in 0..lines {
@@ -147,7 +143,6 @@ fn kinds(found: &Verification) -> Vec<(Kind, Option<u64>, u64)> {
     found.findings.iter().map(kind).collect()
 }
 
-/// Returns all files below a folder, sorted.
 fn files_in(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! The Merkle tree of RFC 6962 §2.1, and its layout as tiles (c2sp.org/tlog-tiles). This module does no I/O: callers
-//! read and write the tiles.
+//! The Merkle tree of RFC 6962 §2.1, and its layout as tiles (c2sp.org/tlog-tiles). Does no I/O: callers read and write
+//! the tiles.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub(super) struct Tree {
 /// A tile's place in the tree. `Display` writes its path in the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TileName {
-    /// The level of the tile. `None` for a bundle of entries.
+    /// The level of the tile; `None` for a bundle of entries.
     pub(super) level: Option<u8>,
     pub(super) index: u64,
     /// Number of hashes or entries, from 1 to 256. A tile of fewer than 256 is partial.
@@ -28,10 +28,7 @@ pub(super) struct TileName {
 // === impl Tree ===
 
 impl Tree {
-    /// Loads the tree of `size` entries from its partial tiles. `read` returns all hashes of a tile.
-    ///
-    /// # Errors
-    /// Fails if `read` fails.
+    /// Loads the tree of `size` entries from its partial tiles.
     pub(super) fn load<E>(size: u64, mut read: impl FnMut(TileName) -> Result<Vec<Sha256>, E>) -> Result<Self, E> {
         let mut tree = Self {
             size,
@@ -55,8 +52,7 @@ impl Tree {
         self.size
     }
 
-    /// Appends the entry whose leaf hash is `leaf`. Calls `full` with the name and the hashes of each tile that becomes
-    /// full.
+    /// Appends the entry whose leaf hash is `leaf`. Calls `full` with each tile that becomes full.
     pub(super) fn push(&mut self, leaf: Sha256, mut full: impl FnMut(TileName, &[Sha256])) {
         self.size += 1;
         let mut hash = leaf;
@@ -100,8 +96,8 @@ impl Tree {
     }
 }
 
-/// Returns the root over subtrees, which are given from left to right. Each item is a height and the hashes of the
-/// subtrees with that height. The heights descend.
+/// Returns the root over subtrees, from left to right. Each item is a height, and the hashes of the subtrees with that
+/// height.
 fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha256 {
     let mut stack: Vec<(usize, Sha256)> = Vec::new();
     for (height, hashes) in subtrees {
@@ -122,12 +118,12 @@ fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha
 // === impl TileName ===
 
 impl TileName {
-    /// Returns the name of the bundle that contains the entry number `entry`. The tree has `size` entries.
+    /// Returns the name of the bundle with the entry number `entry`, in a tree of `size` entries.
     pub(super) fn bundle(entry: u64, size: u64) -> Self {
         Self::with(None, entry, size)
     }
 
-    /// Returns the name of the tile with the hash number `hash` of a level. The level has `hashes` hashes.
+    /// Returns the name of the tile with the hash number `hash`, in a level of `hashes` hashes.
     fn with(level: Option<u8>, hash: u64, hashes: u64) -> Self {
         let index = hash / FULL as u64;
         Self {
@@ -137,7 +133,6 @@ impl TileName {
         }
     }
 
-    /// Returns the name of the full tile at the same place.
     pub(super) fn full(self) -> Self {
         Self { width: FULL, ..self }
     }
@@ -179,12 +174,9 @@ fn node(left: &Sha256, right: &Sha256) -> Sha256 {
     Sha256(hasher.chain_update(left.0).chain_update(right.0).finalize().into())
 }
 
-/// Returns the Merkle Tree Hash of the entries from number `from` to before `to`. They must be one of the subtrees into
-/// which RFC 6962 §2.1 splits the tree of the first `to` entries, or that whole tree. `read` returns the hashes of a
-/// tile of the tree of `size` entries.
-///
-/// # Errors
-/// Fails if `read` fails.
+/// Returns the Merkle Tree Hash of the entries from `from` to before `to`: the whole tree of the first `to` entries, or
+/// one of the subtrees into which RFC 6962 §2.1 splits it. `read` returns the hashes of a tile of the tree of `size`
+/// entries.
 pub(super) fn range_hash<E>(
     from: u64,
     to: u64,
@@ -202,8 +194,7 @@ pub(super) fn range_hash<E>(
             &range_hash(left, to, size, read)?,
         ));
     }
-    // The entries form a whole subtree. Its hash is one hash of a tile, or the root over up to 128 neighbours in one
-    // tile.
+    // The hash of a whole subtree is one hash of a tile, or the root over up to 128 neighbours in one tile.
     let level = (length.trailing_zeros() / 8) as u8;
     let first = at_level(from, level);
     let hashes = read(TileName::with(Some(level), first, at_level(size, level)))?;
@@ -211,11 +202,8 @@ pub(super) fn range_hash<E>(
     Ok(root_of([(0, &hashes[start..][..at_level(length, level) as usize])]))
 }
 
-/// Returns the inclusion proof of an entry in the tree of `size` entries (RFC 6962 §2.1.1): the hashes from the leaf's
-/// sibling up to the child of the root. Also returns the root that follows from `leaf` and this proof.
-///
-/// # Errors
-/// Fails if `read` fails.
+/// Returns the inclusion proof of an entry in the tree of `size` entries (RFC 6962 §2.1.1), and the root that follows
+/// from `leaf` and this proof.
 pub(super) fn inclusion_proof<E>(
     leaf: Sha256,
     entry: u64,
@@ -242,7 +230,7 @@ pub(super) fn inclusion_proof<E>(
     Ok((path.into_iter().map(|(_, sibling)| sibling).collect(), root))
 }
 
-/// Returns the largest power of two that is less than `length`. `length` is at least 2.
+/// Returns the largest power of two that is less than `length`, which is at least 2.
 fn split(length: u64) -> u64 {
     1 << (length - 1).ilog2()
 }
@@ -261,7 +249,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns a tree, and the hashes of all its tiles, full and partial, by path.
     fn tiles_of(leaves: &[Sha256]) -> (Tree, HashMap<String, Vec<Sha256>>) {
         let (mut tree, mut tiles) = (Tree::default(), HashMap::new());
         for leaf in leaves {
@@ -288,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Computes the root from an inclusion proof, as RFC 9162 §2.1.3.2 describes.
+    /// Computes the root as RFC 9162 §2.1.3.2 describes.
     fn root_by(proof: &[Sha256], entry: u64, size: u64, leaf: Sha256) -> Sha256 {
         let (mut position, mut last, mut hash) = (entry, size - 1, leaf);
         for sibling in proof {

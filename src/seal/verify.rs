@@ -1,5 +1,4 @@
-//! Verifies a sealed log. Compares the tree in the folder with its checkpoint and with older checkpoints, and the lines
-//! of the log with the entries of the tree.
+//! Verifies a sealed log: compares its tree with the checkpoints, and its lines with the entries of the tree.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,7 +24,7 @@ pub struct Verify {
     pub folder: PathBuf,
     /// The files of the log, the oldest first.
     pub logs: Vec<PathBuf>,
-    /// Keys that the caller trusts. If there are none, the keys in the folder are trusted.
+    /// If there are no trusted keys, the keys in the folder are trusted.
     pub keys: Vec<VerifierKey>,
     /// Files with checkpoints that were handed out before.
     pub checkpoints: Vec<PathBuf>,
@@ -45,9 +44,9 @@ pub struct Verification {
     /// Number of older checkpoints that fit the tree.
     pub checkpoints: u64,
     pub lines: Compared,
-    /// Files whose last line is incomplete. Such a line is never sealed.
+    /// Files whose last line is incomplete and therefore not sealed.
     pub incomplete: Vec<String>,
-    /// The first problems that were found (`findings`), and how many more there are (`more`).
+    /// The first problems, and how many more there are.
     pub findings: Vec<Finding>,
     pub more: u64,
 }
@@ -56,10 +55,10 @@ pub struct Verification {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     pub kind: Kind,
-    /// The file with the problem. If the file is a log, `line` is the first line with the problem, counted from 1.
+    /// If the file is a log, `line` is the first line with the problem, counted from 1.
     pub file: String,
     pub line: Option<u64>,
-    /// The number of the first entry that the problem is about.
+    /// The first entry that the problem is about.
     pub entry: Option<u64>,
     /// Number of lines or entries that the problem is about.
     pub count: u64,
@@ -81,20 +80,18 @@ pub enum Kind {
     Other(String),
 }
 
-/// Reads the lines of several files as one log.
+/// Reads several files as one log.
 #[derive(Default)]
 struct Logs<'a> {
     paths: slice::Iter<'a, PathBuf>,
     now: Option<Lines>,
     /// The files read so far, each with the number of its first line. Lines are counted from 0 across all files.
     files: Vec<(String, u64)>,
-    /// Number of lines read so far.
     lines: u64,
     incomplete: Vec<String>,
 }
 
-/// Checks the tiles, the checkpoint and the key rotations in the folder of a seal. Compares the lines of the log with
-/// the sealed entries.
+/// Checks the folder of a seal, and compares the lines of the log with the sealed entries.
 ///
 /// # Errors
 /// Fails if the checkpoint or a log file cannot be read, or if no trusted key signed the checkpoint.
@@ -142,8 +139,8 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
 // === impl Verification ===
 
 impl Verification {
-    /// Builds the tree from the entries, and compares its hashes with the tiles and its root with the checkpoint.
-    /// Returns whether all entries could be read.
+    /// Builds the tree from the entries, and compares it with the tiles and the checkpoint. Returns whether all entries
+    /// could be read.
     fn check_tree(&mut self, folder: &Folder, checkpoint: &Checkpoint) -> bool {
         let mut tree = Tree::default();
         for entry in folder.entries(0, checkpoint.size) {
@@ -168,7 +165,6 @@ impl Verification {
         true
     }
 
-    /// Checks that the file of a tile contains these hashes.
     fn check_tile(&mut self, folder: &Folder, name: TileName, hashes: &[Sha256]) {
         let text = match folder.hashes(name) {
             Ok(stored) => match stored.iter().zip(hashes).position(|(one, other)| one != other) {
@@ -213,8 +209,7 @@ impl Verification {
             && logs.lines > 0
             && compared.gave_up.is_none()
         {
-            // If somebody rewrote all lines, each line looks like a new, unsealed one. So it is a problem if not one
-            // line is sealed.
+            // If somebody rewrote all lines, each looks like a new, unsealed one.
             let text = "none of the lines is sealed: the log was rewritten, or the files are newer than the seal";
             self.add(Kind::Other(text.to_owned()), logs.place(0), None, 1);
         }
@@ -259,7 +254,7 @@ impl Verification {
         self.add(kind, (path.display().to_string(), None), None, 1);
     }
 
-    /// Adds a finding. If it directly continues the last finding, extends that one instead.
+    /// If the new finding directly continues the last one, extends that instead.
     fn add(&mut self, kind: Kind, (file, line): (String, Option<u64>), entry: Option<u64>, count: u64) {
         let continues = |last: &Finding| {
             let lines = if kind == Kind::Missing { 0 } else { last.count };
@@ -287,7 +282,6 @@ impl Verification {
 // === impl Logs ===
 
 impl Logs<'_> {
-    /// Returns the entry of the next line, and whether the line replaces an erased one.
     fn next_entry(&mut self) -> Result<Option<(Sha256, bool)>, SealError> {
         loop {
             if let Some(now) = &mut self.now {
@@ -307,8 +301,7 @@ impl Logs<'_> {
         }
     }
 
-    /// Returns the file that contains a line, and the line's number in that file, from 1. `line` counts across all
-    /// files, from 0.
+    /// Returns the file of a line, and the line's number in that file, from 1. `line` counts across all files, from 0.
     fn place(&self, line: u64) -> (String, Option<u64>) {
         let at = self.files.partition_point(|(_, first)| *first <= line);
         let (file, first) = &self.files[at.saturating_sub(1)];
@@ -345,5 +338,5 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How many findings are kept. Further ones are only counted.
+/// Maximum number of findings to keep. Further ones are only counted.
 const MAX_FINDINGS: usize = 1_000;

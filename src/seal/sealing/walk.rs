@@ -1,4 +1,4 @@
-//! Reads the lines of a log for sealing, from all its files in order.
+//! Reads the lines of a log from all its files in order.
 
 use std::{
     collections::VecDeque,
@@ -13,39 +13,36 @@ use crate::{
     },
 };
 
-/// The place in the log up to which lines are sealed. A file in the folder keeps it. Only sealing needs that file.
+/// The place in the log up to which lines are sealed. Only sealing needs it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Position {
     /// Number of sealed lines before this position.
     pub(super) size: u64,
     /// The name of the log file, for error messages.
     pub(super) file: String,
-    /// The hash of the file's first line (`first`) and its number among all entries (`entry`). The hash identifies the
-    /// file after a rotation renamed it.
+    /// The hash of the file's first line, which identifies the file after a rotation, and the number of its entry.
     pub(super) first: Sha256,
     pub(super) entry: u64,
     /// Length of the sealed part of the file, in bytes.
     pub(super) offset: u64,
-    /// Length of the last sealed line with its line feed, in bytes (`last`), and its hash (`hash`).
+    /// Length of the last sealed line with its line feed, in bytes, and its hash.
     pub(super) last: u64,
     pub(super) hash: Sha256,
 }
 
-/// Reads the lines of all log files one after the other, the oldest file first.
 pub(super) struct Walk {
-    /// The file that is being read. `None` before the first line.
+    /// `None` before the first line.
     pub(super) now: Option<(Lines, Position)>,
-    /// The files that are read after `now`.
     pub(super) later: VecDeque<LogFile>,
-    /// The files that are completely sealed, each as the hash of its first line. Times could not tell which files are
-    /// sealed, because clocks can be set back.
+    /// The completely sealed files, by the hash of their first line. Times could not tell, because clocks can be set
+    /// back.
     pub(super) done: Vec<Sha256>,
 }
 
 // === impl Walk ===
 
 impl Walk {
-    /// Creates a reader of all files that are not in `done`. It starts before the first line of the oldest one.
+    /// Creates a reader of all files that are not in `done`.
     pub(super) fn new(mut files: Vec<LogFile>, done: Vec<Sha256>) -> Self {
         files.retain(|file| !done.contains(&file.first));
         Self {
@@ -65,14 +62,13 @@ impl Walk {
                 return Ok(Some(position.hash));
             }
         }
-        // The current file has no more lines. The next file already had a line when the files were listed, so the proxy
-        // does not write to the current one any more.
+        // The next file already had a line when the files were listed, so the proxy no longer writes to this one.
         let Some(file) = self.later.pop_front() else {
             return Ok(None);
         };
         let mut lines = Lines::open(&file.path, 0)?;
         if lines.next_line()?.map(|line| entry_of(line).0) != Some(file.first) {
-            // After the files were listed, a rotation renamed this file. The next sealing finds it under its new name.
+            // A rotation renamed this file after the listing. The next sealing finds it.
             self.later.clear();
             return Ok(None);
         }

@@ -24,7 +24,7 @@ fn a_kill_at_any_step_of_sealing_leaves_one_history() {
                 assert_eq!(bench.checkpoint().root, root(size), "after {steps} steps");
                 assert_eq!(bench.verify(&["audit.jsonl"]).findings, [], "after {steps} steps");
             }
-            // Seals two more lines. So a tile that was written before the kill is written again with other contents.
+            // A tile that was written before the kill is written again with other contents.
             bench.append(after..after + 2);
             bench.seal().unwrap();
             assert_eq!(bench.checkpoint().root, root(after + 2), "after {steps} steps");

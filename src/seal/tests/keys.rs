@@ -57,7 +57,7 @@ fn a_kill_at_any_step_of_a_rotation_leaves_a_key_that_signs() {
     for steps in 0.. {
         let bench = Bench::sealed(3);
         let first = VerifierKey::parse(fs::read_to_string(bench.file("seal/vkey")).unwrap().trim()).unwrap();
-        // The key's file has no line end, as if somebody had typed the key into an editor.
+        // The file has no line end, as if somebody had typed the key into an editor.
         let key = fs::read_to_string(bench.file("seal/key")).unwrap();
         fs::write(bench.file("seal/key"), key.trim_end()).unwrap();
         let killed = crash::after(steps, || rotate_key(&bench.options()));

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn rotated_files_are_sealed_to_their_end_under_any_name() {
     let bench = Bench::sealed(5);
-    // The log is renamed, but the proxy still writes to the old file for a moment.
+    // The proxy still writes to the renamed file for a moment.
     bench.append(5..7);
     bench.rotate("audit.jsonl-20261122");
     assert_eq!(bench.seal().unwrap().size, 7);
@@ -62,7 +62,7 @@ fn a_new_folder_takes_the_rotated_files_too_and_a_copy_once() {
 #[test]
 fn a_rotation_while_older_lines_are_sealed_skips_no_file() {
     let bench = Bench::new();
-    // These are more lines than one round of sealing takes.
+    // More lines than one round of sealing takes.
     let backlog = 66_000;
     bench.append(0..backlog);
     bench.rotate("audit.jsonl.1");
@@ -95,7 +95,7 @@ fn files_are_sealed_in_their_order_even_if_the_clock_was_set_back() {
     assert_eq!(bench.seal().unwrap().new, 3);
     let logs = ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"];
     assert_eq!(bench.verify(&logs).findings, []);
-    // Now even the names of the files do not tell their order. Each file is still sealed once.
+    // Now even the names of the files do not tell their order.
     bench.rotate("audit.jsonl-19700101");
     bench.append(10..12);
     assert_eq!(bench.seal().unwrap().new, 2);

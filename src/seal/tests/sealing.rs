@@ -145,7 +145,6 @@ fn going_on_seals_each_line_that_is_not_sealed() {
     ];
     for (name, edit, more) in cases {
         let bench = Bench::sealed(10);
-        // Removes a sealed line, and changes the last one.
         bench.edit(|lines| {
             lines.remove(2);
             lines[8].push(' ');
@@ -173,7 +172,7 @@ fn going_on_seals_each_line_that_is_not_sealed() {
 
 #[test]
 fn a_truncated_copy_takes_no_sealed_line_away_unnoticed() {
-    // Does what logrotate does with `copytruncate`: it copies the log and then empties it.
+    // What logrotate does with `copytruncate`.
     let copy_truncate = |bench: &Bench, to: &str| {
         fs::copy(bench.file("audit.jsonl"), bench.file(to)).unwrap();
         fs::write(bench.file("audit.jsonl"), "").unwrap();
@@ -185,7 +184,7 @@ fn a_truncated_copy_takes_no_sealed_line_away_unnoticed() {
     bench.append(7..9);
     assert_eq!(bench.seal().unwrap().size, 9);
     assert_eq!(bench.verify(&["audit.jsonl.1", "audit.jsonl"]).findings, []);
-    // Here, lines are written and sealed after the log was copied and before it is emptied. So the lines are lost.
+    // Lines that are sealed between copying and emptying the log are lost.
     fs::copy(bench.file("audit.jsonl"), bench.file("audit.jsonl.0")).unwrap();
     bench.append(9..11);
     assert_eq!(bench.seal().unwrap().size, 11);

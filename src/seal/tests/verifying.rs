@@ -120,7 +120,7 @@ fn a_flipped_bit_in_any_file_is_found() {
     assert_eq!(good.findings, []);
     for path in files_in(&bench.file("seal")) {
         let name = path.strip_prefix(bench.file("seal")).unwrap().display().to_string();
-        // A verification does not read these two files, because only sealing needs them.
+        // Only sealing needs these two files.
         if ["key", "position"].contains(&&*name) {
             continue;
         }
