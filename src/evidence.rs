@@ -1,14 +1,13 @@
-//! The store of evidence keeps the robots.txt texts and configurations that decisions were based on, each under its
-//! SHA-256. With them, a decision in the audit log can be checked months later: robotgate decides the request again.
-//!
-//! The store also records which text each origin had, and when ([`EvidenceReader::history`]).
+//! Keeps the robots.txt texts and configurations that decisions were based on, each under its SHA-256. With them, a
+//! decision in the audit log can be checked months later. Also records which text each origin had, and when
+//! ([`EvidenceReader::history`]).
 //!
 //! A text is stored before the first decision that is based on it. A separate thread writes the texts, many in one
-//! transaction. A decision with a robots.txt copy that is already in memory writes nothing. If the store fails,
-//! robotgate still decides requests, unless the configuration forbids it ([`EvidenceOptions::required`]).
+//! transaction. If the store fails, robotgate still decides requests, unless the configuration forbids it
+//! ([`EvidenceOptions::required`]).
 //!
 //! The file is open only while something is written, so that [`EvidenceReader`] can read it while a proxy runs, and
-//! several robotgates can share one file.
+//! several robotgates can share it.
 
 mod file;
 mod history;
@@ -38,18 +37,18 @@ use crate::{copy::Sha256, database};
 /// The `[evidence]` section of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceOptions {
-    /// The file of the store. It need not exist yet.
+    /// The file of the store. It need not exist.
     pub path: PathBuf,
     /// How long to keep a text after the last day on which it was in use.
     pub keep: Duration,
-    /// Maximum bytes of the compressed texts. Above that, the store removes the texts that have been unused for the
-    /// longest time.
+    /// Maximum bytes of the compressed texts. Above that, the texts that have been unused for the longest time are
+    /// removed.
     pub max_bytes: u64,
     /// Whether requests are refused if the robots.txt that decides them could not be stored.
     pub required: bool,
 }
 
-/// The store of evidence. See the module's documentation.
+/// The store of evidence.
 pub struct Evidence {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -59,11 +58,10 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EvidenceState {
     pub texts: u64,
-    /// Size of the compressed texts, and the configured maximum of that, in bytes.
+    /// Size of the compressed texts, and its configured maximum, in bytes.
     pub bytes: u64,
     pub max_bytes: u64,
-    /// How many times robotgate failed to store a text (a robots.txt or a configuration) before the first decision that
-    /// is based on the text.
+    /// How many times a text could not be stored before the first decision that is based on it.
     pub failures: u64,
     /// Why texts cannot be stored at present, and what to do. Contains no path.
     #[serde(rename = "error")]
@@ -80,19 +78,17 @@ pub struct NotStored;
 #[error("{}: {why}", path.display())]
 pub struct EvidenceError {
     pub path: PathBuf,
-    /// Why the store cannot be used. Contains no path.
+    /// Contains no path.
     pub why: String,
 }
 
 // === impl Evidence ===
 
 impl Evidence {
-    /// Starts the store, and stores the text of the configuration in it. Waits until the text is stored, but for at
-    /// most `MAX_START`.
+    /// Starts the store, and waits at most `MAX_START` until it has stored the text of the configuration.
     ///
     /// # Errors
-    /// Fails if the store's thread cannot be started, or if the store is required and the configuration's text could
-    /// not be stored in that time. If the store is not required, it tries again in the background.
+    /// Fails if the store's thread cannot be started, or if the store is required and the text was not stored in time.
     pub fn start(options: &EvidenceOptions, config: &Arc<str>) -> Result<Self, EvidenceError> {
         let shared = Arc::new(Shared::new(options));
         let writer = std::thread::Builder::new().name("evidence".to_owned()).spawn({
@@ -111,11 +107,10 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Stores the text of a new configuration before the configuration is used. Waits until the text is stored, but for
-    /// at most `MAX_START`.
+    /// Stores the text of a new configuration before the configuration is used. Waits for this at most `MAX_START`.
     ///
     /// # Errors
-    /// Fails if the text could not be stored in that time and the store is `required`.
+    /// Fails if the store is `required` and the text was not stored in time.
     pub fn set_config(&self, config: &Arc<str>, required: bool) -> Result<(), EvidenceError> {
         let sha256 = self.shared.set_config(config);
         if self.shared.wait_until_stored(&sha256, Instant::now() + MAX_START) {
@@ -131,10 +126,7 @@ impl Evidence {
         }
     }
 
-    /// Checks whether texts could be stored at `path`. Does not create the file.
-    ///
-    /// # Errors
-    /// Fails if this user may not read and write the file, or may not create it.
+    /// Checks whether this user could store texts at `path`. Does not create the file.
     pub fn check(path: &Path) -> Result<(), EvidenceError> {
         database::check(path).map_err(|error| EvidenceError {
             path: path.to_owned(),
@@ -162,9 +154,8 @@ impl Evidence {
         }
     }
 
-    /// Records what a site answered when its robots.txt was fetched. `before` is the previous answer, if that was
-    /// different. Does not wait until this is stored. If a site always gives the same answer, that is stored once a
-    /// day.
+    /// Records what a site answered when its robots.txt was fetched, without waiting for the disk. `before` is the
+    /// previous answer, if that was different.
     pub fn saw(&self, before: Option<Sighting>, seen: Sighting) {
         let day = day_of(seen.at);
         self.shared.saw(before, seen, day);
@@ -174,7 +165,7 @@ impl Evidence {
         &self.shared.path
     }
 
-    /// Changes the limits of the store. Its path stays: a new path needs a new store.
+    /// Changes the limits of the store, but not its path.
     pub fn set_options(&self, options: &EvidenceOptions) {
         self.shared.set_limits(options);
     }
@@ -184,7 +175,7 @@ impl Evidence {
         self.shared.trouble.text()
     }
 
-    /// Returns whether texts cannot be stored at present. Takes no lock, so it is fast.
+    /// Returns whether texts cannot be stored at present. Takes no lock.
     pub fn is_failing(&self) -> bool {
         self.shared.is_failing.load(Ordering::Relaxed)
     }
@@ -199,19 +190,19 @@ impl Evidence {
         }
     }
 
-    /// Writes all queued texts and ends the writer thread, at the end of the program. Blocks until then.
+    /// Writes all queued texts and ends the writer thread. Blocks until then.
     pub fn close(&self) {
         self.shared.close();
         let writer = self.writer.lock().take();
         if let Some(writer) = writer {
-            // If the writer panicked, the panic is already on stderr.
+            // A panic of the writer is already on stderr.
             let _ = writer.join();
         }
     }
 }
 
 impl Drop for Evidence {
-    /// Tells the writer thread to write everything and end. Does not wait for that.
+    /// Does not wait for the writer thread.
     fn drop(&mut self) {
         self.shared.close();
     }
@@ -225,9 +216,9 @@ impl fmt::Debug for Evidence {
     }
 }
 
-/// How long the fetch of a robots.txt waits until the text is stored. If the disk works, this takes some milliseconds.
+/// How long the fetch of a robots.txt waits until the text is stored.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// How long robotgate waits, at the start or in a reload, until the text of the new configuration is stored.
+/// How long a start or a reload waits until the text of the configuration is stored.
 const MAX_START: Duration = Duration::from_secs(4);
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The file of the evidence, a redb database. Reads and writes are whole transactions, and they block.
 //!
-//! Each text is stored once, under its SHA-256. The table `DAYS` lists the texts by the last day on which they were
-//! used, so that the oldest texts are found without a scan.
+//! The table `DAYS` lists the texts by the day of their last use, so that the oldest texts are found without a scan.
 
 use std::io::{Read as _, Write as _};
 
@@ -16,21 +15,19 @@ use crate::{
     database::{FileError, Kind},
 };
 
-/// The open file of the store.
 pub(super) struct EvidenceFile {
     database: Database,
-    /// A random number in the file. If the file is replaced, the new file can have the same inode, but it has a
-    /// different number.
+    /// A random number in the file. A file that replaces this one has another number, but can have the same inode.
     pub(super) id: u64,
 }
 
-/// What one write stores (texts, and answers of sites), and the limits that it applies.
+/// What one write stores, and the limits that it applies.
 pub(super) struct Batch<'a> {
     pub(super) texts: &'a [(Sha256, &'a [u8])],
     pub(super) seen: &'a [Sighting],
-    /// The current day, on which all texts of the batch were used. Days are counted from 1970.
+    /// The current day, as the number of days since 1970.
     pub(super) day: u32,
-    /// Texts that were last used before this day are removed, and so are versions that were last seen before it.
+    /// Texts that were last used before this day and versions that were last seen before it are removed.
     pub(super) oldest: u32,
     pub(super) max_bytes: u64,
 }
@@ -42,8 +39,7 @@ pub(super) struct Written {
     pub(super) bytes: u64,
     /// Size of the history of robots.txt versions, in bytes.
     pub(super) rows: u64,
-    /// Texts that this write removed: because they were not used for too long (`expired`), or because the file was full
-    /// (`crowded_out`).
+    /// Removed texts that were unused for too long (`expired`), or for which there was no room (`crowded_out`).
     pub(super) expired: Vec<Sha256>,
     pub(super) crowded_out: Vec<Sha256>,
 }
@@ -68,7 +64,7 @@ impl EvidenceFile {
                 let (_, random) = uuid::Uuid::now_v7().as_u64_pair();
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
                 transaction.open_table(ABOUT)?.insert(ID_KEY, random)?;
-                // Opening a table creates it. So readers find all tables even before the first write.
+                // Opening a table creates it, so that readers find all tables.
                 transaction.open_table(TEXTS)?;
                 transaction.open_table(LAST)?;
                 transaction.open_table(DAYS)?;
@@ -82,11 +78,10 @@ impl EvidenceFile {
         Ok(Self { database, id })
     }
 
-    /// Stores all texts of a batch and removes old ones. If that fails, nothing is changed.
+    /// If this fails, nothing is changed.
     pub(super) fn write(&self, batch: &Batch<'_>) -> Result<Written, FileError> {
         let mut transaction = self.database.begin_write()?;
-        // If the process is killed, the file must be repaired when it is opened next. Without this setting, that would
-        // read the whole file.
+        // Otherwise, opening the file after a kill would repair it by reading the whole file.
         transaction.set_quick_repair(true);
         let mut written = Written::default();
         {
@@ -99,8 +94,7 @@ impl EvidenceFile {
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());
                 let size = match known {
-                    // The file already says that this text was used today, or on a later day: another robotgate whose
-                    // clock is ahead may have written that.
+                    // The clock of another robotgate can be ahead and have recorded a later day.
                     Some((day, _)) if day >= batch.day => continue,
                     Some((day, size)) => {
                         days.remove((day, &sha256.0))?;
@@ -150,7 +144,7 @@ impl EvidenceFile {
     }
 }
 
-/// Reads a text. Returns `None` if the file does not have it, or has bytes that do not match the digest.
+/// Returns `None` if the file does not have the text, or its bytes do not match the digest.
 pub(super) fn read(transaction: &ReadTransaction, sha256: &Sha256) -> Result<Option<Vec<u8>>, FileError> {
     let texts = transaction.open_table(TEXTS)?;
     let packed = texts.get(&sha256.0)?;
@@ -158,7 +152,7 @@ pub(super) fn read(transaction: &ReadTransaction, sha256: &Sha256) -> Result<Opt
     Ok(text.filter(|text| Sha256::of(text) == *sha256))
 }
 
-/// Returns the version of the file's format, or `None` if the file is new.
+/// Returns `None` if the file is new.
 pub(super) fn version(transaction: &ReadTransaction) -> Result<Option<u64>, FileError> {
     match transaction.open_table(ABOUT) {
         Ok(about) => Ok(about.get(VERSION_KEY)?.map(|value| value.value())),
@@ -182,7 +176,7 @@ fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// The compressed texts (RFC 1951), by digest.
 const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
-/// For each digest, the last day on which the text was used, and its compressed size.
+/// By digest: the last day on which the text was used, and its compressed size.
 const LAST: TableDefinition<'_, &[u8; 32], (u32, u64)> = TableDefinition::new("last");
 const DAYS: TableDefinition<'_, (u32, &[u8; 32]), ()> = TableDefinition::new("days");
 const VERSION_KEY: &str = "version";

@@ -1,9 +1,8 @@
-//! Records which robots.txt each origin had, and when. Each version of a robots.txt has a row, in the same file as the
-//! texts.
+//! Records which robots.txt each origin had, and when. A row is written when a site's text changes, and is updated once
+//! a day while the text stays the same.
 //!
-//! A row is written when a site responds with a different text than before. While the text stays the same, its row is
-//! updated once a day. The table `ENDS` sorts the rows by the day on which the version was last seen. So the oldest
-//! rows are found quickly.
+//! The table `ENDS` sorts the rows by the day on which the version was last seen, so that the oldest rows are found
+//! quickly.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,14 +14,14 @@ use crate::{copy::Sha256, database::FileError, text::micros_since_1970};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
     pub origin: Box<str>,
-    /// The text; `None` if the site has no robots.txt.
+    /// `None` if the site has no robots.txt.
     pub text: Option<SeenText>,
     /// The HTTP status, or 0 if it is not known.
     pub status: u16,
     pub at: SystemTime,
 }
 
-/// The digest and the size of the robots.txt text in a response.
+/// The digest and the size of a robots.txt text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenText {
     pub sha256: Sha256,
@@ -33,22 +32,20 @@ pub struct SeenText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub first_seen: SystemTime,
-    /// When the site last answered with this text. This is recorded once a day, so it can be up to a day too early. It
-    /// is exact if another version follows.
+    /// When the site last answered with this text. Up to a day too early for the newest version.
     pub last_seen: SystemTime,
-    /// The text; `None` if the site had no robots.txt.
+    /// `None` if the site had no robots.txt.
     pub text: Option<SeenText>,
-    /// The HTTP status, or 0 if it is not known.
+    /// 0 if the HTTP status is not known.
     pub status: u16,
 }
 
-/// The tables of the history, open for writing.
 pub(super) struct HistoryTables<'t> {
     versions: Table<'t, Key<'static>, Row<'static>>,
     ends: Table<'t, End<'static>, ()>,
 }
 
-/// Identifies a row that can be removed, and says on which day its version was last seen.
+/// Identifies a row that can be removed. `day` is when its version was last seen.
 pub(super) struct OldRow {
     pub(super) day: u32,
     origin: String,
@@ -58,7 +55,7 @@ pub(super) struct OldRow {
 // === impl History ===
 
 impl<'t> HistoryTables<'t> {
-    /// Opens the tables of the history. Creates them if an earlier version of robotgate made the file.
+    /// Creates the tables if an earlier version of robotgate made the file.
     pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, FileError> {
         Ok(Self {
             versions: transaction.open_table(VERSIONS)?,
@@ -66,8 +63,7 @@ impl<'t> HistoryTables<'t> {
         })
     }
 
-    /// Records an answer of a site: adds a new version, or updates the time of the last one. `bytes` is the size of the
-    /// history. This adds the sizes of inserted rows to it, and subtracts those of removed rows.
+    /// Adds a new version, or updates the time of the last one. Also updates `bytes`, the size of the history.
     pub(super) fn note(&mut self, seen: &Sighting, bytes: &mut u64) -> Result<(), FileError> {
         let (origin, at) = (&*seen.origin, micros_since_1970(seen.at));
         let sha256 = seen.text.map(|text| text.sha256.0);
@@ -101,7 +97,7 @@ impl<'t> HistoryTables<'t> {
         Ok(())
     }
 
-    /// If an origin has more than [`MAX_VERSIONS`] versions, removes the oldest one.
+    /// Removes the oldest version of an origin that has more than [`MAX_VERSIONS`].
     fn keep_few(&mut self, origin: &str, bytes: &mut u64) -> Result<(), FileError> {
         let oldest = {
             let mut versions = self.versions.range((origin, 0)..=(origin, u64::MAX))?;
@@ -132,7 +128,6 @@ impl<'t> HistoryTables<'t> {
         }))
     }
 
-    /// Removes a row, and subtracts its size from `bytes`.
     pub(super) fn remove(&mut self, row: &OldRow, bytes: &mut u64) -> Result<(), FileError> {
         self.ends.remove((row.day, &*row.origin, row.first_seen))?;
         self.versions.remove((&*row.origin, row.first_seen))?;
@@ -163,7 +158,7 @@ pub(super) fn read(transaction: &ReadTransaction, origin: &str) -> Result<Vec<Ve
             status,
         };
         match versions.last_mut() {
-            // Several robotgates can share the file and record the same version. Such rows are joined.
+            // Several robotgates that share the file can record the same version.
             Some(last) if last.text == version.text => {
                 last.last_seen = last.last_seen.max(version.last_seen);
                 last.status = version.status;
@@ -189,7 +184,7 @@ fn day(micros: u64) -> u32 {
     day_of(time(micros))
 }
 
-/// Returns roughly how many bytes a row takes in both tables.
+/// Returns roughly how many bytes a row takes in both tables together.
 fn row_bytes(origin: &str) -> u64 {
     2 * origin.len() as u64 + 80
 }

@@ -1,4 +1,4 @@
-//! The queue of the texts that wait to be written. Also remembers which texts are in the file already.
+//! The queue of the texts that wait to be written. Also remembers which texts are in the file.
 
 use std::{
     collections::HashMap,
@@ -11,13 +11,11 @@ use tokio::sync::oneshot;
 use super::history::{SeenText, Sighting};
 use crate::copy::Sha256;
 
-/// Where a text is after it was passed to the queue.
 pub(super) enum PutResult {
-    /// The text is in the file.
     Stored,
-    /// The text waits to be written. The receiver gets `true` when it is in the file, and `false` if writing failed.
+    /// The receiver gets `true` when the text is in the file, and `false` if writing failed.
     Waiting(oneshot::Receiver<bool>),
-    /// The text cannot be written at present, or does not fit into the queue. Nobody should wait for it.
+    /// The text cannot be written at present, or the queue is full. Nobody should wait for it.
     Fails,
 }
 
@@ -27,13 +25,12 @@ pub(super) struct Queue {
     waiting: HashMap<Sha256, Arc<[u8]>>,
     bytes: usize,
     callers: Vec<oneshot::Sender<bool>>,
-    /// For each text that is in the file, the day on which this process last recorded its use there. Some texts may be
-    /// missing here, to save memory.
+    /// For texts in the file, the day on which this process last recorded their use. Can be incomplete, to save memory.
     known: HashMap<Sha256, u32>,
-    /// Answers of sites that wait to be written, at most [`MAX_SEEN`].
+    /// Answers of sites that wait to be written.
     seen: Vec<Sighting>,
-    /// For each origin, its last answer and the day on which this process recorded it. The key is the hash of the
-    /// origin. Some origins may be missing here, to save memory.
+    /// By the hash of the origin: its last answer, and the day on which this process recorded it. Can be incomplete, to
+    /// save memory.
     noted: HashMap<u64, (Option<SeenText>, u32)>,
     hasher: RandomState,
     pub(super) closed: bool,
@@ -54,17 +51,17 @@ impl Queue {
         self.known.contains_key(sha256)
     }
 
-    /// Queues a text that is used on `day`, unless the file already has it for that day. `fails` says that the file
-    /// cannot be written at present. The text is then queued too, but the result is `Fails` instead of `Waiting`.
+    /// Queues a text that is used on `day`, unless the file already has it for that day. If the file `fails`, the text
+    /// is queued too, but nobody should wait for it.
     pub(super) fn put(&mut self, sha256: Sha256, text: &[u8], day: u32, fails: bool) -> PutResult {
         let known = self.known.get(&sha256).copied();
-        // `known` is later than `day` if the clock was set back. Even then, nothing has to be written.
+        // `known` is later than `day` if the clock was set back.
         if known.is_some_and(|known| known >= day) {
             return PutResult::Stored;
         }
         let is_queued = !self.closed && self.make_room_for(sha256, text);
         match known {
-            // The text is in the file. Only the day of its last use has to be updated.
+            // Only the day of the last use has to be updated.
             Some(_) => {
                 if is_queued {
                     self.known.insert(sha256, day);
@@ -80,8 +77,8 @@ impl Queue {
         }
     }
 
-    /// Queues an answer of a site on `day`, unless the same answer was recorded for this day. `before` is the site's
-    /// previous answer, if that was different.
+    /// Queues a site's answer, unless the same one was recorded for this day. `before` is the previous answer, if that
+    /// was different.
     pub(super) fn saw(&mut self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let key = self.hasher.hash_one(&seen.origin);
         let is_noted = |(text, noted): &(Option<SeenText>, u32)| *text == seen.text && *noted >= day;
@@ -93,7 +90,7 @@ impl Queue {
             self.noted.clear();
         }
         self.noted.insert(key, (seen.text, day));
-        // The previous answer is written too, because its time is when the old version was last seen.
+        // The time of the previous answer is when the old version was last seen.
         self.seen.extend(before.into_iter().chain([seen]));
     }
 
@@ -121,13 +118,13 @@ impl Queue {
         }
     }
 
-    /// Queues the texts again after a write has failed. Returns the channels to everybody who waits for a text, even if
-    /// that text was queued only during the write.
+    /// Queues the texts again after a failed write. Returns the channels to everybody who waits for a text, even for
+    /// one that was queued during the write.
     pub(super) fn give_back(&mut self, mut taken: TakenTexts) -> Vec<oneshot::Sender<bool>> {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);
         }
-        // The answers of sites that were queued during the write (`self.seen`) are newer, so they come last.
+        // Answers that were queued during the write are newer, so they come last.
         taken.seen.append(&mut self.seen);
         taken.seen.truncate(MAX_SEEN);
         self.seen = taken.seen;
@@ -150,7 +147,6 @@ impl Queue {
         }
     }
 
-    /// Forgets which texts are in the file, because it was replaced by another one.
     pub(super) fn forget_all(&mut self) {
         self.known.clear();
         self.noted.clear();
@@ -161,6 +157,5 @@ impl Queue {
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of entries of `known`, which take about 10 MB. Also the maximum for `noted`.
 const MAX_KNOWN: usize = 200_000;
-/// Maximum number of answers of sites that wait. It is only reached if the disk is slow or full. They take a few
-/// megabytes.
+/// Maximum number of answers of sites that wait. They take a few megabytes.
 const MAX_SEEN: usize = 20_000;

@@ -28,21 +28,15 @@ pub struct EvidenceReader {
 // === impl EvidenceReader ===
 
 impl EvidenceReader {
-    /// Opens the file of a store, for reading.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
+    /// Opens the file of a store for reading.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let reader = Self { path: path.to_owned() };
         reader.read(&[])?;
         Ok(reader)
     }
 
-    /// Reads texts by their digests. The result has no entry for a text that the file does not have. A proxy cannot
-    /// write to the file during the read, so pass a few thousand digests at most.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
+    /// Reads texts by their digests, and leaves out those that the file does not have. A proxy cannot write to the file
+    /// during the read, so pass a few thousand digests at most.
     pub fn read(&self, digests: &[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> {
         let texts = self.patiently(|transaction| {
             let mut texts = HashMap::with_capacity(digests.len());
@@ -57,16 +51,12 @@ impl EvidenceReader {
     }
 
     /// Reads the versions of an origin's robots.txt, the oldest first.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
     pub fn history(&self, origin: &Origin) -> Result<Vec<Version>, FileError> {
         let versions = self.patiently(|transaction| history::read(transaction, &origin.to_string()))?;
         Ok(versions.unwrap_or_default())
     }
 
-    /// Runs `read` on the file. If another process has the file open, waits and tries again. Returns `None` if the file
-    /// has no tables yet.
+    /// Runs `read`, and waits while another process has the file open. Returns `None` if the file has no tables yet.
     fn patiently<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let started = Instant::now();
         loop {
@@ -80,8 +70,8 @@ impl EvidenceReader {
     fn read_now<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let transaction = match Builder::new().set_cache_size(CACHE).open_read_only(&self.path) {
             Ok(database) => database.begin_read()?,
-            // The proxy was killed while it had the file open. Opening the file for writing repairs it. After the error
-            // `Locked`, `patiently` tries again.
+            // The proxy was killed while it had the file open. Opening the file for writing repairs it, and `patiently`
+            // tries again after `Locked`.
             Err(redb::DatabaseError::RepairAborted) => {
                 drop(open_existing(&EVIDENCE, &self.path, CACHE)?);
                 return Err(FileError::Locked);
@@ -100,5 +90,5 @@ impl EvidenceReader {
 const CACHE: usize = 16 * 1024 * 1024;
 /// How long to wait while a proxy has the file open. A proxy closes the file every few seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Pause between two attempts. It is short, because a busy proxy closes the file only for a moment.
+/// Pause between two attempts. A busy proxy closes the file only for a moment.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -55,7 +55,6 @@ async fn put(evidence: &Evidence, text: &str) -> Result<(), NotStored> {
     evidence.put(digest(text), text.as_bytes()).await
 }
 
-/// Writes texts that were used on `day`.
 fn write(file: &EvidenceFile, texts: &[&str], day: u32, oldest: u32, max_bytes: u64) -> file::Written {
     let texts: Vec<_> = texts.iter().map(|text| (digest(text), text.as_bytes())).collect();
     let batch = Batch {
@@ -124,7 +123,7 @@ fn the_texts_that_were_not_in_use_for_the_longest_time_make_room() {
     let bench = Bench::new();
     let file = bench.open();
     let text = |number: u32| -> String {
-        // The lines contain digests, because text that repeats itself would be compressed to almost nothing.
+        // Text that repeats itself would be compressed to almost nothing.
         (0..200)
             .map(|line| format!("Disallow: /{}\n", digest(&format!("{number}-{line}"))))
             .collect()
@@ -209,8 +208,7 @@ async fn after_the_file_is_deleted_texts_are_stored_again() {
     let evidence = bench.start();
     put(&evidence, "a").await.expect("stored");
     fs::remove_file(bench.options().path).expect("removed");
-    // The store may have the deleted file open for a moment. It creates a new file when it stores one of the next
-    // texts.
+    // The store may have the deleted file open for a moment.
     for number in 0.. {
         put(&evidence, &number.to_string()).await.expect("stored");
         put(&evidence, "a").await.expect("stored");
@@ -251,7 +249,7 @@ async fn two_robotgates_can_share_a_file() {
     }
 }
 
-/// Records what origins answered. Each answer is an origin, a text, and the time in seconds since 1970.
+/// Records answers, each as an origin, a text, and the time in seconds since 1970.
 fn see(file: &EvidenceFile, seen: &[(&str, Option<&str>, u64)], oldest: u32, max_bytes: u64) -> file::Written {
     let seen: Vec<_> = seen
         .iter()
@@ -279,8 +277,7 @@ fn sighting(origin: &str, text: Option<&str>, at: u64) -> Sighting {
     }
 }
 
-/// Returns the versions of an origin's robots.txt: the digest, when it was first and last seen (in seconds since 1970),
-/// and the status.
+/// Returns the digest, the first and the last time (in seconds since 1970) and the status of each version.
 fn history(bench: &Bench, origin: &str) -> Vec<(Option<Sha256>, u64, u64, u16)> {
     let reader = EvidenceReader::open(&bench.options().path).expect("the file can be read");
     let versions = reader.history(&origin.parse().expect("an origin")).expect("read");
@@ -393,7 +390,7 @@ fn a_file_from_before_the_history_gets_one() {
     let file = bench.open();
     write(&file, &["1"], 1, 0, u64::MAX);
     drop(file);
-    // Remove the tables of the history, so that the file looks like one that an earlier version wrote.
+    // An earlier version of robotgate wrote files without these tables.
     let database = redb::Database::open(bench.options().path).expect("opens");
     let transaction = database.begin_write().expect("a transaction");
     let tables: Vec<_> = transaction.list_tables().expect("a list").collect();

@@ -24,14 +24,13 @@ use crate::{
     database::{Check, FileError, Pause, Trouble, close, guarded, open_patiently},
 };
 
-/// The state that the writer thread and its callers share.
 pub(super) struct Shared {
     pub(super) path: PathBuf,
     limits: Mutex<WriterLimits>,
     queue: Mutex<Queue>,
     /// Signalled when there is something to write.
     work: Condvar,
-    /// Signalled after each write, whether it succeeded or not.
+    /// Signalled after each write, even if it failed.
     done: Condvar,
     /// The digest and the text of the current configuration. The writer checks regularly that the file has this text.
     config: Mutex<(Sha256, Arc<str>)>,
@@ -48,15 +47,14 @@ pub(super) struct WriterLimits {
     pub(super) max_bytes: u64,
 }
 
-/// The state that only the writer thread uses.
 #[derive(Default)]
 struct Writer {
     file: Option<Opened>,
-    /// The device and inode of the file when it was last opened (`identity`), and the random number in the file (`id`).
-    /// If one of them is different later, somebody has deleted or replaced the file.
+    /// The device and inode of the file (`identity`), and the random number in it (`id`). They show whether somebody
+    /// deleted or replaced the file.
     identity: Option<(u64, u64)>,
     id: Option<u64>,
-    /// Whether the last error was a damaged file. If so, the next opening checks the whole file.
+    /// Whether the last error was a damaged file. Then the next opening checks the whole file.
     is_suspect: bool,
     pause: Pause,
     /// The last day on which the operational log said that texts were removed because the file was full.
@@ -68,10 +66,8 @@ struct Opened {
     since: Instant,
 }
 
-/// Why the writer woke up.
 enum Wake {
     Work,
-    /// Nothing was queued for a while.
     Idle,
     Closing,
 }
@@ -105,7 +101,6 @@ impl Shared {
         place
     }
 
-    /// Queues a site's answer to a fetch of its robots.txt.
     pub(super) fn saw(&self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let mut queue = self.queue.lock();
         let had_work = queue.has_work();
@@ -115,7 +110,6 @@ impl Shared {
         }
     }
 
-    /// Queues the text of the new configuration, and returns its digest.
     pub(super) fn set_config(&self, text: &Arc<str>) -> Sha256 {
         let sha256 = Sha256::of(text.as_bytes());
         *self.config.lock() = (sha256, text.clone());
@@ -128,7 +122,7 @@ impl Shared {
         self.put(sha256, text.as_bytes(), day_of(SystemTime::now()));
     }
 
-    /// Waits until a text is in the file. Returns `false` if writing failed or the deadline passed.
+    /// Returns `false` if writing failed or the deadline passed.
     pub(super) fn wait_until_stored(&self, sha256: &Sha256, deadline: Instant) -> bool {
         let mut queue = self.queue.lock();
         loop {
@@ -170,7 +164,7 @@ impl Shared {
             if matches!(wake, Wake::Closing) {
                 break;
             }
-            // Closes the file for a moment. So a reader, or another robotgate that shares the file, can open it.
+            // Close the file for a moment, so that another process can open it.
             if writer
                 .file
                 .as_ref()
@@ -186,7 +180,6 @@ impl Shared {
         }
     }
 
-    /// Waits until something is queued or the store is closed. Returns `Idle` if neither happens for a while.
     fn wait(&self, writer: &Writer) -> Wake {
         let idle = match writer.file {
             Some(_) => IDLE,
@@ -214,8 +207,7 @@ impl Shared {
         }
     }
 
-    /// Checks whether the file was deleted or replaced. Also queues the text of the current configuration, unless the
-    /// file already has it for today.
+    /// Checks whether the file was deleted or replaced. Also queues the text of the configuration, if necessary.
     fn look_after(&self, writer: &mut Writer) {
         if writer.identity.is_some() && identity(&self.path) != writer.identity {
             self.start_anew(writer);
@@ -223,8 +215,7 @@ impl Shared {
         self.place_config();
     }
 
-    /// Forgets what was in the file, so that each text is stored again when it is next used. Call this if the file was
-    /// deleted or replaced.
+    /// Forgets what was in a deleted or replaced file, so that each text is stored again when it is next used.
     fn start_anew(&self, writer: &mut Writer) {
         (writer.identity, writer.id) = (None, None);
         self.queue.lock().forget_all();
@@ -263,7 +254,7 @@ impl Shared {
             }
         };
         for caller in callers {
-            // Sending fails if the caller no longer waits, which does not matter.
+            // Sending fails if the caller no longer waits.
             let _ = caller.send(stored);
         }
         self.done.notify_all();
@@ -346,19 +337,18 @@ impl Writer {
     }
 }
 
-/// Returns the device and the inode of the file at `path`.
 fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Maximum memory for pages of the store's file while it is open, in bytes.
+/// Maximum memory for pages of the open file, in bytes.
 const CACHE: usize = 8 * 1024 * 1024;
-/// If nothing has to be written for this time, the file is closed.
+/// The file is closed when nothing was written for this time.
 const IDLE: Duration = Duration::from_millis(100);
 /// After this time, the file is closed even if more has to be written.
 const MAX_OPEN: Duration = Duration::from_secs(2);
-/// How long the file stays closed after it was open for `MAX_OPEN`, so that other processes can open it.
+/// How long the file stays closed after `MAX_OPEN`, so that other processes can open it.
 const SHARE: Duration = Duration::from_millis(50);
 /// How often to check that the file still exists and was not replaced.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
