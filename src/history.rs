@@ -1,13 +1,11 @@
-//! What happened lately, for operators: how many decisions had which verdict and reason, of which bots and sites, which
-//! rules refused, how fast sites answered and which failed. It keeps the last five minutes by the second, the last day
-//! by the minute, and the last eight days by the hour.
+//! What happened in the last days, for operators: decisions by verdict, reason, bot and site, the rules that refused,
+//! and how sites answered. It keeps five minutes by the second, a day by the minute, and eight days by the hour.
 //!
-//! No request waits for it or passes it anything. About once a second, the service passes it a [`Sample`]: the counts
-//! of the metrics and of the sites, and the latest refusals of the audit log. It reads no clock and opens no file: the
-//! time is a parameter, and [`History::saved`] and [`History::restore`] work on text.
+//! No request waits for it. About once a second, the service passes it a [`Sample`]. It reads no clock and opens no
+//! file.
 //!
-//! It takes at most about 10 MiB: a minute keeps a limited number of sites, bots and refusals (the limits are in
-//! `rings`), and all names together take at most 1 MiB. The numbers by verdict and reason also count what was left out.
+//! It takes at most about 10 MiB (the limits are in `rings`). The numbers by verdict and reason also count what was
+//! left out.
 
 mod counts;
 mod question;
@@ -50,7 +48,6 @@ pub struct Sample<'s> {
 struct State {
     rings: Rings,
     names: Names,
-    /// The totals of the last sample.
     totals: Totals,
 }
 
@@ -81,8 +78,7 @@ impl History {
     /// Returns the answer to `question` at the time `now`.
     pub fn report(&self, now: SystemTime, question: &HistoryQuestion<'_>) -> HistoryReport {
         let span = Span::of(question, seconds(now));
-        // Under the lock, this copies only the pointers to the spans that have ended, and the counts of the current
-        // ones.
+        // Under the lock, copy only the pointers to the ended spans, and the counts of the current ones.
         let (slots, of_tables) = {
             let state = self.0.lock();
             let slots = |resolution| state.rings.slots(resolution);
@@ -97,11 +93,10 @@ impl History {
         saved::write(&slots)
     }
 
-    /// Replaces the history with the one in `text`. This loses everything that was added before, so the service calls
-    /// it first.
+    /// Replaces the history with the one in `text`. Earlier counts are lost, so the service calls this first.
     ///
     /// # Errors
-    /// Fails if the text is not what [`saved`](Self::saved) returns. In this case, the history stays as it is.
+    /// Fails, and changes nothing, if the text is not what [`saved`](Self::saved) returns.
     pub fn restore(&self, text: &[u8]) -> Result<(), Unreadable> {
         let state = &mut *self.0.lock();
         let mut names = Names::default();

@@ -1,6 +1,5 @@
-//! The counts of one span of time: a second, a minute or an hour. While the span lasts, [`SpanCounts`] counts everything.
-//! When it has ended, a [`Slot`] keeps the bots and refusals with the most requests, and the sites that had the most
-//! refusals, failures or requests or were the slowest.
+//! The counts of one second, minute or hour. [`SpanCounts`] counts everything until the span ends. Then a [`Slot`]
+//! keeps the largest counts.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -8,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::decision::{DecisionKind, Handling, Verdict};
 
-/// Numbers of requests by verdict, in the order of [`Verdict::ALL`]. The last number is of the requests that were
-/// forwarded although the verdict was not `allow`. They are in no other number, so each request counts once.
+/// Numbers of requests by verdict, in the order of [`Verdict::ALL`]. The last number counts the requests that were
+/// forwarded although the verdict was not `allow`, and no other number counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByVerdict(pub(super) [u32; Verdict::ALL.len() + 1]);
 
@@ -19,23 +18,21 @@ pub struct SiteCounts {
     pub verdicts: ByVerdict,
     /// Forwarded requests that the site answered with a 5xx, or not at all.
     pub failed: u32,
-    /// Forwarded requests that the site answered with another status (`answered`), and the sum of the times that they
-    /// took to the first byte of the response, in microseconds (`micros`). The times do not include the waits for a
-    /// robots.txt and for a turn.
+    /// Forwarded requests that did not fail (`answered`), and the sum of their times to the first byte in microseconds
+    /// (`micros`), without the waits for a robots.txt and for a turn.
     pub answered: u32,
     pub micros: u64,
 }
 
-/// Requests with the same site, bot, rule and kind of decision, whose verdict was not `allow`. `S` is the type of the
-/// texts.
+/// Requests with the same site, bot, rule and kind of decision, whose verdict was not `allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Refusal<S> {
     pub site: S,
-    /// The bot as the log names it. Empty if the request names no bot.
+    /// As the log names the bot. Empty if the request names no bot.
     pub bot: S,
-    /// The bot as the metrics and the other counts of the history name it.
+    /// As the metrics and the other counts of the history name the bot.
     pub bot_label: S,
-    /// The rule as written; empty if no rule decided.
+    /// As written; empty if no rule decided.
     pub rule: S,
     pub kind: DecisionKind,
 }
@@ -71,7 +68,7 @@ pub(super) struct SlotLimits {
 // === impl ByVerdict ===
 
 impl ByVerdict {
-    /// Adds `count` requests with this verdict. `forwarded` says whether robotgate forwarded them.
+    /// Adds `count` requests. `forwarded` says whether robotgate forwarded them.
     pub fn count(&mut self, verdict: Verdict, forwarded: bool, count: u32) {
         let index = match Handling::of(verdict == Verdict::Allow, forwarded) {
             Handling::NotEnforced => Verdict::ALL.len(),
@@ -80,7 +77,7 @@ impl ByVerdict {
         self.0[index] = self.0[index].saturating_add(count);
     }
 
-    /// Returns each number with the name of its series in a chart, and with what robotgate did with these requests.
+    /// Returns each number with what robotgate did with the requests, and with the name of its series.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Handling, &'static str, u32)> {
         let of_verdict = |verdict: Verdict| {
             let is_allowed = verdict == Verdict::Allow;
@@ -131,8 +128,7 @@ impl SiteCounts {
         self.micros = self.micros.saturating_add(other.micros);
     }
 
-    /// Returns the mean time to the first byte of a response, in microseconds. Returns `None` if the site answered no
-    /// request.
+    /// Returns the mean time to the first byte in microseconds, or `None` if the site answered no request.
     pub(super) fn mean_micros(&self) -> Option<u64> {
         self.micros.checked_div(self.answered.into())
     }
@@ -141,7 +137,6 @@ impl SiteCounts {
 // === impl Counts ===
 
 impl SpanCounts {
-    /// Adds the counts of a slot.
     pub(super) fn add(&mut self, slot: &Slot) {
         for (result, count) in &slot.results {
             self.result(*result, *count);
@@ -171,8 +166,7 @@ impl SpanCounts {
         self.results.is_empty() && self.sites.is_empty() && self.refusals.is_empty()
     }
 
-    /// Returns the slot of the span that began at `at` (in seconds since 1970). It has the numbers for each kind of
-    /// decision, and at most as many bots, sites and refusals as `limits` says.
+    /// Returns the slot of the span that began at `at`, in seconds since 1970.
     pub(super) fn slot(&self, at: u64, limits: SlotLimits) -> Slot {
         let mut results: Vec<_> = self.results.iter().map(|(result, count)| (*result, *count)).collect();
         results.sort_unstable_by_key(|(kind, _)| (kind.verdict as usize, kind.reason as usize, kind.forwarded));
@@ -185,8 +179,8 @@ impl SpanCounts {
         }
     }
 
-    /// Returns at most `limit` sites. Takes them in turn from four lists: the sites with the most refusals, with the
-    /// most failures, with the slowest responses, and with the most requests.
+    /// Takes sites in turn from four lists: those with the most refusals, the most failures, the slowest responses, and
+    /// the most requests.
     fn sites(&self, limit: usize) -> Box<[(Arc<str>, SiteCounts)]> {
         let mut left = self.sites.clone();
         if left.len() > limit {
@@ -218,7 +212,7 @@ impl SpanCounts {
     }
 }
 
-/// Returns the `limit` entries with the largest `size`, the largest first.
+/// Returns the `limit` entries with the largest `size` in descending order.
 fn largest<K: Clone + Eq + Hash, V: Clone>(
     counts: &HashMap<K, V>,
     limit: usize,
@@ -230,5 +224,5 @@ fn largest<K: Clone + Eq + Hash, V: Clone>(
     kept.map(|(key, count)| (key.clone(), count.clone())).collect()
 }
 
-/// The name of the series that counts the requests that were forwarded although the verdict was not `allow`.
+/// The series of the requests that were forwarded although the verdict was not `allow`.
 pub(super) const NOT_ENFORCED: &str = "not-enforced";

@@ -28,9 +28,8 @@ pub struct HistoryQuestion<'q> {
     pub by: By,
     /// Whether to count only requests that were not forwarded.
     pub only_refusals: bool,
-    /// Count only requests to this site.
     pub site: Option<&'q str>,
-    /// Count only requests of this bot, as the metrics name it.
+    /// The bot as the metrics name it.
     pub bot: Option<&'q str>,
     /// Maximum number of rows in each table.
     pub limit: usize,
@@ -102,7 +101,6 @@ impl HistoryQuestion<'_> {
         }
     }
 
-    /// Removes from `counts` the sites, bots and refusals that the question does not ask for.
     pub(super) fn narrow(&self, counts: &mut SpanCounts) {
         counts
             .sites

@@ -1,5 +1,4 @@
-//! The answer to a question about the history: series over time for a chart, and tables, such as the sites with the
-//! most refusals in that time.
+//! The answer to a question about the history: series for a chart, and tables.
 
 use std::{
     cmp::Reverse,
@@ -25,16 +24,13 @@ pub struct HistoryReport {
     until: Timestamp,
     /// Seconds between two points of a series.
     step: u64,
-    /// When the oldest data begins that the history has in the resolution of the chart (seconds, minutes or hours).
-    /// `None` if it has no data in this resolution.
+    /// When the oldest data in the resolution of the chart begins. `None` if there is none.
     since: Option<Timestamp>,
     series: Vec<Series>,
     /// The combinations of site, bot, rule, verdict and reason with the most refused requests.
     refusals: Vec<RefusalRow>,
-    /// The bots with the most refused requests.
     refused_bots: Vec<RefusalRow>,
-    /// The combinations of site, bot, rule, verdict and reason with the most requests that were forwarded although the
-    /// verdict was not `allow`.
+    /// Like `refusals`, for requests that were forwarded although the verdict was not `allow`.
     not_enforced: Vec<RefusalRow>,
     bots: Vec<BotRow>,
     refused_sites: Vec<SiteRow>,
@@ -46,8 +42,7 @@ pub struct HistoryReport {
 /// One series of a chart: a count for each step.
 #[derive(Debug, Serialize)]
 pub struct Series {
-    /// The verdict, reason, bot or site that the series counts. `None` for the series of all others together, which
-    /// have no series of their own.
+    /// `None` for the sum of all others.
     #[serde(serialize_with = "if_named")]
     name: Option<Arc<str>>,
     total: u64,
@@ -86,10 +81,9 @@ pub struct BotRow {
     pub deny: u32,
     pub unverifiable: u32,
     pub defer: u32,
-    /// How many requests were forwarded although the verdict was not `allow`. They are in no other count.
+    /// Requests that were forwarded although the verdict was not `allow`. No other count contains them.
     pub not_enforced: u32,
-    /// How many requests were refused in the preceding time of the same length; `None` if the history does not have
-    /// that time.
+    /// Refused requests in the preceding time of the same length; `None` if the history does not have that time.
     pub refused_before: Option<u32>,
 }
 
@@ -106,7 +100,7 @@ pub struct SiteRow {
     pub failed: u32,
     /// Mean time to the first byte of a response.
     pub mean_us: Option<u64>,
-    /// When the site stopped answering requests; `None` if it has not stopped. See `failing`.
+    /// When the site stopped answering requests; `None` if it has not. See `failing`.
     pub failing_since: Option<Timestamp>,
 }
 
@@ -123,14 +117,13 @@ pub(super) struct Span {
 // === impl Span ===
 
 impl Span {
-    /// Chooses the finest resolution in which the history still has, at `now`, the whole time that the question asks
-    /// about. Chooses the shortest step with which a chart has at most `MAX_POINTS` points.
+    /// Chooses the finest resolution in which the history still has the whole time at `now`, and the shortest step with
+    /// at most `MAX_POINTS` points.
     pub(super) fn of(question: &HistoryQuestion<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);
         let oldest = now.saturating_sub(Resolution::Hour.seconds() * Resolution::Hour.spans());
-        // If the question asks only about times that are too old for the history, the report is empty. Its times do not
-        // matter then.
+        // If the whole time is too old for the history, the report is empty.
         let from = from.max(oldest).min(until.saturating_sub(1));
         let needs_sites = question.site.is_some() || matches!(question.by, By::Site | By::Answer);
         let has_all = |resolution: &Resolution| {
@@ -152,8 +145,8 @@ impl Span {
         self.resolution
     }
 
-    /// Returns the resolution of the slots from which the tables are made. It is at least a minute, because the history
-    /// has no sites and no rules for single seconds.
+    /// Returns the resolution of the tables: at least a minute, because the history has no sites and no rules for
+    /// single seconds.
     pub(super) fn resolution_of_tables(&self) -> Resolution {
         match self.resolution {
             Resolution::Second | Resolution::Minute => Resolution::Minute,
@@ -161,8 +154,7 @@ impl Span {
         }
     }
 
-    /// Answers `question`. `slots` are the slots for the chart, and `of_tables` those for the tables. Each list has the
-    /// resolution that this span chose for it, and begins with the oldest slot.
+    /// `slots` are for the chart and `of_tables` for the tables, each with the oldest slot first.
     pub(super) fn report(
         &self,
         question: &HistoryQuestion<'_>,
@@ -221,7 +213,7 @@ impl Span {
     }
 
     fn series(&self, question: &HistoryQuestion<'_>, slots: &[Arc<Slot>]) -> Vec<Series> {
-        // This cast loses nothing: the history has at most 8 days, so the number of points is small.
+        // The history has at most 8 days, so the cast loses nothing.
         let points = ((self.until - self.from) / self.step) as usize;
         let mut found: HashMap<Arc<str>, Vec<u64>> = HashMap::new();
         let mut all = vec![0; points];
@@ -344,8 +336,7 @@ fn bots(now: &SpanCounts, before: Option<&SpanCounts>, limit: usize) -> Vec<BotR
     rows.collect()
 }
 
-/// Returns the sites that only fail at present, and since when. Since then, at least one slot counts failures of the
-/// site, and no slot counts an answer.
+/// Returns the sites that failed and have not answered since, with the time of the first failure.
 fn failing(slots: &[Arc<Slot>]) -> HashMap<Arc<str>, u64> {
     let mut since: HashMap<Arc<str>, u64> = HashMap::new();
     for slot in slots {
@@ -377,5 +368,5 @@ fn timestamp(seconds: u64) -> Timestamp {
 const MAX_POINTS: u64 = 180;
 const MAX_SERIES: usize = 8;
 const DAY: u64 = 24 * 3600;
-/// The times that can be between two points of a chart, in seconds. People can easily read these from an axis.
+/// Possible seconds between two points of a chart. People can easily read these from an axis.
 const STEPS: [u64; 13] = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 3 * 3600];

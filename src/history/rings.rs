@@ -1,5 +1,5 @@
-//! Divides time into spans: seconds, minutes and hours. When a span ends, its [`Slot`] is kept. If there are then too
-//! many spans of this length, the oldest is dropped.
+//! Divides time into seconds, minutes and hours, and keeps the [`Slot`] of each span that ended, up to a maximum
+//! number.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -24,15 +24,14 @@ pub(super) struct Rings([Ring; Resolution::ALL.len()]);
 #[derive(Debug)]
 struct Ring {
     resolution: Resolution,
-    /// The spans that have ended, the oldest first.
+    /// The ended spans, the oldest first.
     slots: VecDeque<Arc<Slot>>,
     /// When the current span began, in seconds since 1970.
     at: u64,
     current: SpanCounts,
 }
 
-/// The names of sites and bots and the texts of rules. Each is stored once, and together they take at most
-/// [`MAX_BYTES`].
+/// The names of sites and bots and the texts of rules, each stored once.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: HashSet<Arc<str>>,
@@ -44,7 +43,6 @@ pub(super) struct Names {
 impl Resolution {
     pub(super) const ALL: [Self; 3] = [Self::Second, Self::Minute, Self::Hour];
 
-    /// Returns the length of a span in seconds.
     pub(super) const fn seconds(self) -> u64 {
         match self {
             Self::Second => 1,
@@ -64,7 +62,7 @@ impl Resolution {
 
     pub(super) const fn limits(self) -> SlotLimits {
         match self {
-            // No sites: the service reads the counts of the sites only every few seconds.
+            // No sites: the service reads their counts only every few seconds.
             Self::Second => SlotLimits {
                 bots: 16,
                 sites: 0,
@@ -93,7 +91,7 @@ impl Default for Rings {
 }
 
 impl Rings {
-    /// Creates the rings. `slots` are the ended spans of each resolution, the oldest first.
+    /// `slots` are the ended spans of each resolution, the oldest first.
     pub(super) fn of(slots: [Vec<Slot>; Resolution::ALL.len()]) -> Self {
         let mut slots = slots.into_iter();
         Self(Resolution::ALL.map(|resolution| Ring {
@@ -104,12 +102,10 @@ impl Rings {
         }))
     }
 
-    /// Ends the spans that `now` is not in.
     pub(super) fn advance(&mut self, now: u64, names: &mut Names) {
         let [seconds, minutes, hours] = &mut self.0;
         seconds.advance(now);
-        // An hour is counted by adding the slot of each of its minutes when the minute ends. So a site that this slot
-        // leaves out is missing in the hour too.
+        // The hour adds up the slots of its minutes, so it lacks a site that such a slot leaves out.
         if let Some(minute) = minutes.advance(now) {
             hours.advance(minute.at);
             let hour = &mut hours.current;
@@ -148,7 +144,7 @@ impl Rings {
 
     pub(super) fn refused(&mut self, names: &mut Names, refusal: &Refusal<&str>) {
         let current = &mut self.0[1].current;
-        // A refusal that cannot be counted must take no room for names.
+        // A refusal that is not counted must not use up room for names.
         let is_full = current.refusals.len() >= MAX_CURRENT;
         let mut named = |name: &str| match is_full {
             true => names.find(name),
@@ -170,7 +166,6 @@ impl Rings {
         }
     }
 
-    /// Returns how many sites and refusals the current span of this resolution has.
     #[cfg(test)]
     pub(super) fn counting(&self, resolution: Resolution) -> [usize; 2] {
         let current = &self.0[resolution as usize].current;
@@ -200,8 +195,7 @@ impl Rings {
 // === impl Ring ===
 
 impl Ring {
-    /// If the current span does not contain `now`, ends it and begins the span that does. Returns the ended span.
-    /// Returns `None` if no span has ended, or if nothing happened in it.
+    /// If `now` is not in the current span, ends it. Returns the ended span, unless nothing happened in it.
     fn advance(&mut self, now: u64) -> Option<Arc<Slot>> {
         let step = self.resolution.seconds();
         let at = now - now % step;
@@ -212,8 +206,7 @@ impl Ring {
         self.current = SpanCounts::default();
         self.slots.extend(ended.clone());
         self.at = at;
-        // If the clock was set back, drop the spans that are now in the future. Otherwise, they would be counted twice
-        // when their time comes again.
+        // If the clock was set back, drop the spans in the future. Otherwise, they would be counted twice.
         self.slots.retain(|slot| slot.at <= at);
         let oldest = (at + step).saturating_sub(self.resolution.spans() * step);
         // After a restart, a span can have two slots, one from each run. So this also limits the number of slots.
@@ -233,7 +226,7 @@ impl Ring {
 // === impl Names ===
 
 impl Names {
-    /// Returns the stored copy of `name`, or `None` if there is no room for another name.
+    /// Returns `None` if there is no room for another name.
     pub(super) fn store(&mut self, name: &str) -> Option<Arc<str>> {
         if let Some(stored) = self.find(name) {
             return Some(stored);
@@ -251,29 +244,27 @@ impl Names {
         self.names.get(name).cloned()
     }
 
-    /// Returns the space that the names take.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Removes the names that nothing uses any longer.
     pub(super) fn sweep(&mut self) {
         self.names.retain(|name| Arc::strong_count(name) > 1);
         self.bytes = self.names.iter().map(|name| weight(name)).sum();
     }
 }
 
-/// Returns roughly how many bytes a name takes: its text, the reference counts of its `Arc`, and its place in the set.
+/// Returns roughly how many bytes a name takes.
 fn weight(name: &str) -> usize {
     name.len() + 48
 }
 
-/// Maximum length of a rule or of a bot's name in a refusal, in bytes. A longer one is cut, so that a site or a client
-/// with long texts does not use up the room for names.
+/// Maximum length of a rule or of a bot's name in a refusal, in bytes. A longer one is cut, so that one site or client
+/// cannot use up the room for names.
 const MAX_TEXT: usize = 128;
-/// Maximum number of sites, and of refusals, that are counted in the current span. Once there are so many, new ones are
-/// not counted. A map of this size is as full as it can be: one more entry would double its memory.
+/// Maximum number of sites, and of refusals, that the current span counts. One more entry would double the memory of
+/// its map.
 pub(super) const MAX_CURRENT: usize = 4096 / 8 * 7;
 /// If a minute would bring the current hour above [`MAX_CURRENT`], the hour is first cut to these limits.
 const CUT: SlotLimits = SlotLimits {

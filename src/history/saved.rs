@@ -25,7 +25,7 @@ pub enum Unreadable {
 struct Saved {
     version: u32,
     names: Vec<String>,
-    /// The slots of each resolution, in the order of `Resolution::ALL`.
+    /// In the order of `Resolution::ALL`.
     slots: Vec<Vec<SavedSlot>>,
 }
 
@@ -36,21 +36,20 @@ struct SavedSlot {
     results: Vec<(SavedKind, u32)>,
     bots: Vec<(u32, ByVerdict)>,
     sites: Vec<(u32, ByVerdict, u32, u32, u64)>,
-    /// For each refusal: the indices of its site, bot, bot label and rule in `names`, its kind, and the count.
+    /// The indices in `names` of the site, bot, bot label and rule, then the kind and the count.
     refusals: Vec<(u32, u32, u32, u32, SavedKind, u32)>,
 }
 
-/// A kind of decision: the indices in `names` of the words for its verdict and its reason, and whether the request was
-/// forwarded.
+/// The indices in `names` of the verdict and the reason, and whether the request was forwarded.
 type SavedKind = (u32, u32, bool);
 
-/// The version of a saved history's format. It is read before the other fields, because these differ between versions.
+/// Read before the other fields, because these differ between versions.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
 }
 
-/// Collects the names that slots refer to, and gives each name its index.
+/// Gives each name its index.
 #[derive(Default)]
 struct Index<'n> {
     names: Vec<String>,
@@ -99,8 +98,7 @@ pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolut
     let saved: Saved = serde_json::from_slice(text)?;
     let known = saved.names;
     let word = |number: u32| known.get(number as usize).ok_or(Unreadable::Name);
-    // A later version of robotgate may have written a verdict or a reason that this one does not know. Such counts are
-    // left out.
+    // A later version of robotgate can have other verdicts and reasons. Their counts are left out.
     let kind_of = |(verdict, reason, forwarded): SavedKind| {
         let words = Verdict::from_word(word(verdict)?).zip(Reason::from_word(word(reason)?));
         Ok::<_, Unreadable>(words.map(|(verdict, reason)| DecisionKind {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::decision::{Reason, Verdict};
 
-/// 2027-01-15 08:00:00 UTC, in seconds since 1970.
+/// 2027-01-15 08:00:00 UTC.
 const START: u64 = 1_800_000_000;
 
 fn at(second: u64) -> SystemTime {
@@ -61,7 +61,6 @@ impl Proxy {
         }
     }
 
-    /// Counts a request that a rule refuses.
     fn refuses(&mut self, bot: &'static str, site: &str, rule: String) {
         self.decides(bot, site, Reason::Rule, 1);
         if let Some(refusal) = self.refusals.last_mut() {
@@ -118,7 +117,6 @@ fn report(history: &History, now: u64, question: &HistoryQuestion<'_>) -> serde_
     serde_json::to_value(history.report(at(now), question)).expect("JSON")
 }
 
-/// Returns the names of the series with their totals.
 fn totals(report: &serde_json::Value) -> Vec<(Option<&str>, u64)> {
     let series = report["series"].as_array().expect("series");
     let total = |series: &serde_json::Value| series["total"].as_u64().expect("a number");
@@ -145,7 +143,7 @@ fn decisions_are_counted_in_their_second_minute_and_hour() {
     );
     proxy.decides("Acme", A, Reason::NoRule, 16);
     proxy.sample(3700);
-    // The decisions of the last sample are in the current minute and hour, which have not ended.
+    // The decisions of the last sample are in the current minute and hour.
     for (from, until, now, step, counts) in [
         (0, 120, 3700, 60, &[7, 8][..]),
         (3600, 3720, 200_000 - 113_600, 60, &[0, 16]),
@@ -396,8 +394,7 @@ fn a_saved_history_continues_after_a_restart() {
     for by in [By::Verdict, By::Reason, By::Bot, By::Site, By::Answer] {
         assert_eq!(next.report(0, 60, 59, by), proxy.report(0, 60, 59, by), "{by}");
     }
-    // After the restart, the same minute and hour continue with the saved counts. The counters of the new process
-    // begin at 0.
+    // After the restart, the same minute and hour continue, but the counters begin at 0.
     next.decides("Acme", A, Reason::Rule, 1);
     next.sample(10);
     next.sample(70);
@@ -454,8 +451,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
             assert!(slot.refusals.len() <= limits.refusals);
         }
     }
-    // The maximum size of all slots together. It is assumed that a slot counts every reason, and every second reason
-    // twice: once with another verdict, or forwarded.
+    // The maximum size of all slots, if each counts every reason, and every second one twice.
     type Bot = (Arc<str>, counts::ByVerdict);
     type Site = (Arc<str>, SiteCounts);
     type Refused = (Refusal<Arc<str>>, u32);
@@ -469,8 +465,8 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
         slot * resolution.spans() as usize
     };
     let slots: usize = rings::Resolution::ALL.into_iter().map(size).sum();
-    // The size of the maps of the current minute and the current hour. Each place in a map takes one byte more than its
-    // entry. There are not many more than 1000 bots, because the metrics count at most 1000 by name.
+    // The maps of the current minute and hour. Each place takes one byte more than its entry, and the metrics count at
+    // most 1000 bots by name.
     let places = |entries: usize| (entries * 8 / 7).next_power_of_two();
     let current =
         places(MAX_CURRENT) * (size_of::<Site>() + size_of::<Refused>() + 2) + places(1002) * (size_of::<Bot>() + 1);
@@ -480,7 +476,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
         let counted = state.rings.counting(resolution);
         assert!(counted.into_iter().all(|entries| entries <= MAX_CURRENT), "{counted:?}");
     }
-    // The slots leave out most sites, but the totals still count all decisions.
+    // The slots leave out most sites, but the totals do not.
     drop(state);
     let found = proxy.report(0, 3600, 3599, By::Site);
     let total: u64 = totals(&found).iter().map(|(_, total)| total).sum();
@@ -523,7 +519,7 @@ fn refusals_that_are_too_many_to_count_store_no_names() {
     proxy.sample(0);
     let bytes = proxy.history.0.lock().names.bytes();
     assert!(bytes < 5000 * 64, "{bytes}");
-    // A refusal that has been counted before is still counted when it happens again.
+    // A refusal that was counted before is still counted.
     proxy.refuses("Acme", A, "Disallow: /7".to_owned());
     proxy.sample(1);
     let found = proxy.report(0, 60, 59, By::Verdict);
