@@ -1,12 +1,10 @@
-//! Finds lines of a robots.txt that people should know about: lines that are ignored, that do not mean what they seem
-//! to mean, or that have no effect.
+//! Finds lines of a robots.txt that are ignored, do not mean what they seem to mean, or have no effect.
 //!
-//! Every finding is true for Google's parser. Linting never affects a request and never fails. It sorts, so it takes
-//! time in proportion to n log n for n lines, and memory in proportion to n.
+//! Every finding is true for Google's parser. Linting never affects a request and never fails. For n lines, it takes
+//! time in proportion to n log n.
 //!
-//! How a file is checked: `octets` (findings about bytes) → `lines` (findings about each line, and `patterns`, about
-//! each pattern) → `groups` (which agents the rules apply to) → `rules` (which rules have no effect because of other
-//! rules).
+//! `octets` checks the bytes, `lines` and `patterns` each line, `groups` the agents, and `rules` how rules affect each
+//! other.
 
 mod catalogue;
 mod groups;
@@ -30,18 +28,15 @@ pub struct Finding {
     pub line: u32,
     pub severity: Severity,
     pub code: Lint,
-    /// One or two sentences that say what is wrong and what to do. They are short, and safe to print in a terminal.
+    /// What is wrong and what to do, in one or two short sentences that are safe to print in a terminal.
     pub message: String,
     /// Another line that the finding involves, such as the earlier of two equal lines.
     pub related: Option<u32>,
-    /// Text of the line, made safe to print in a terminal: special characters are escaped, and a long line is cut.
-    /// Empty if `line` is 0.
+    /// Text of the line, cut and escaped so that it is safe to print in a terminal. Empty if `line` is 0.
     pub text: String,
 }
 
-/// Returns all findings about a file, by line. Accepts any bytes.
-///
-/// Only the first [`LIMIT`](super::LIMIT) bytes are checked, since the fetcher cuts a longer file there.
+/// Returns all findings about a file, by line. Accepts any bytes, and checks only the first [`LIMIT`](super::LIMIT).
 ///
 /// ```
 /// use robotgate::robots::{Lint, Severity, lint};
@@ -74,8 +69,7 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
     findings.finish(body)
 }
 
-/// Checks whether the file has rules, and whether they forbid everything. `kept` is the part of `body` within the size
-/// limit.
+/// Checks whether the file has rules, and whether they forbid everything. `kept` is `body` within the size limit.
 fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[LintGroup<'_>], findings: &mut Findings) {
     let ruled = groups.iter().any(LintGroup::has_effective_rules);
     if let Some(disguise) = disguise {
@@ -97,7 +91,6 @@ fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[Li
     }
 }
 
-/// The findings that the checks have added, in any order.
 #[derive(Debug, Default)]
 struct Findings(Vec<Finding>);
 
@@ -115,7 +108,6 @@ impl Findings {
         });
     }
 
-    /// Adds a finding about `line` that also involves another line, `related`.
     fn relate(&mut self, line: u32, related: u32, code: Lint, message: impl Into<String>) {
         self.add(line, code, message);
         if let Some(finding) = self.0.last_mut() {
@@ -140,14 +132,14 @@ impl Findings {
     }
 }
 
-/// Returns `bytes` in backticks, for use in a sentence. Cuts it if it is long.
+/// Returns `bytes` in backticks, cut if they are long.
 fn quoted(bytes: &[u8]) -> String {
     format!("`{}`", shown(bytes, MAX_QUOTE))
 }
 
 /// Returns about the first `max` bytes, made safe for a sentence and a terminal.
 fn shown(bytes: &[u8], max: usize) -> String {
-    // A line can be huge, so convert only its start. Four more bytes are enough to complete the last character.
+    // A line can be huge, so convert only its start. Four more bytes complete the last character.
     let start = &bytes[..bytes.len().min(max + 4)];
     plain(&String::from_utf8_lossy(start), max).into_owned()
 }

@@ -1,6 +1,4 @@
-//! The list of all findings of `lint`. Each has a name for programs and a severity.
-//!
-//! It contains no checks.
+//! The list of all findings of `lint`, each with a name for programs and a severity.
 
 use crate::text::words;
 

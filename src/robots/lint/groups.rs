@@ -1,6 +1,4 @@
-//! Checks which agents each group names, which parts of the names are not read, and to which agents the rules apply.
-//!
-//! It does not look into patterns.
+//! Checks which agents each group names, and to which agents the rules apply. It does not look into patterns.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,23 +13,20 @@ use super::{
     quoted,
 };
 
-/// Consecutive user-agent lines and the rules after them.
 pub(super) struct LintGroup<'a> {
     pub(super) agents: Vec<UserAgent>,
     pub(super) rules: &'a [RuleText<'a>],
 }
 
-/// A user-agent line.
 pub(super) struct UserAgent {
-    /// The names by which agents can find this line: `*`, the part of the name that Google's parser reads, or both this
-    /// part and the whole name. For `MJ12bot`, these are `mj` and `mj12bot`.
+    /// The names by which agents can find this line. For `MJ12bot`, these are `mj`, which Google's parser reads, and
+    /// `mj12bot`.
     pub(super) ids: Vec<Id>,
     /// The name that people would use for the agent. `None` if the line names no agent.
     id: Option<Id>,
     line: u32,
-    /// The name as written, in backticks, for messages.
+    /// The name as written, in backticks.
     shown: String,
-    /// Whether the line has no value.
     empty: bool,
 }
 
@@ -46,7 +41,6 @@ pub(super) enum Id {
     Word(String),
 }
 
-/// Where a name occurs in the file.
 struct Seen {
     first: u32,
     last: u32,
@@ -54,8 +48,8 @@ struct Seen {
     group: usize,
 }
 
-/// Parses the groups and reports problems with their names. `breaks` are the numbers of lines that look like the end of
-/// a group but do not end it, such as empty lines.
+/// Parses the groups and reports problems with their names. `breaks` are lines, such as empty ones, that look like the
+/// end of a group but do not end it.
 pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<LintGroup<'a>> {
     let mut groups = Vec::with_capacity(texts.len());
     for text in texts {
@@ -78,7 +72,6 @@ pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &m
 // === impl LintGroup ===
 
 impl LintGroup<'_> {
-    /// Returns whether a rule of the group applies to any agent.
     pub(super) fn has_effective_rules(&self) -> bool {
         !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
     }
@@ -127,7 +120,6 @@ impl LintGroup<'_> {
     }
 }
 
-/// Reports repeated names.
 fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let mut names: HashMap<&Id, Seen> = HashMap::new();
     let agents = groups.iter().enumerate();
@@ -141,9 +133,8 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
             continue;
         };
         if seen.group == group {
-            // A line such as `User-agent: a*` has a second id, the whole word `a*`. robotgate also applies its group to
-            // a bot that is configured as `a*`, so the line does more than an earlier line for `a`. Do not advise to
-            // remove it.
+            // A line such as `User-agent: a*` does more than an earlier line for `a`, because it also applies to a bot
+            // that is configured as `a*`. So do not advise to remove it.
             let advice = match agent.ids.last() == Some(id) {
                 true => ": remove this line",
                 false => "",
@@ -192,7 +183,6 @@ fn check_last(groups: &[LintGroup<'_>], findings: &mut Findings) {
 // === impl UserAgent ===
 
 impl UserAgent {
-    /// Parses the value of the user-agent line `line`, and reports problems with it.
     fn read(line: u32, value: &[u8], findings: &mut Findings) -> Self {
         let Named::Agent { token, word } = Named::read(value) else {
             if value != b"*" && swallowed(value).is_none() {
@@ -224,23 +214,21 @@ impl UserAgent {
         }
     }
 
-    /// Returns whether Google's parser finds no agent in this line, but other parsers might. Returns false for an empty
-    /// value, which has a finding of its own.
+    /// Returns whether Google's parser finds no agent in this line, but other parsers might.
     fn is_a_word_alone(&self) -> bool {
         !self.empty && matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
     }
 }
 
-/// Checks a user-agent name. `token` is the part that Google's parser reads. `name` is the whole word, if it is longer
-/// than `token` and a valid name.
+/// `token` is the part of the name that Google's parser reads. `name` is the whole word, if it is longer and a valid
+/// name.
 fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mut Findings) {
     let (rest, read_as) = (&value[token.len()..], quoted(token.as_bytes()));
     if value.is_empty() {
         let message = "The user-agent has no name: write `*` for every bot.";
         findings.add(line, Lint::EmptyUserAgent, message);
     } else if rest.is_empty() || token.is_empty() {
-        // Report nothing. If Google's parser reads the whole name, it is correct. If the parser reads nothing of it,
-        // `check_reach` reports that.
+        // Report nothing: Google's parser reads the whole name, or nothing of it, which `check_reach` reports.
     } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
         let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
         findings.add(line, Lint::SeveralAgents, message);
@@ -261,7 +249,6 @@ fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings
     }
 }
 
-/// Returns whether an agent could have this name.
 fn could_be_name(word: &str) -> bool {
     let of_name = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.');
     word.starts_with(char::is_alphanumeric) && word.chars().all(of_name)

@@ -1,7 +1,5 @@
-//! Parses each line as Google's parser does. Reports keys and values that probably do not mean what their author
+//! Parses each line as Google's parser does, and reports keys and values that probably do not mean what their author
 //! intended.
-//!
-//! It does not know which group a line belongs to: `groups` does.
 
 use std::collections::HashMap;
 
@@ -18,24 +16,23 @@ use super::{
     Findings, Lint, octets, patterns, quoted, usage,
 };
 
-/// Parses the lines of a file, in order.
 #[derive(Default)]
 pub(super) struct Reader<'a> {
-    /// Whether the file is something else than a robots.txt, such as a web page. Then most findings about its lines are
-    /// left out.
+    /// Whether the file is not a robots.txt, but a web page or the like. Most findings about its lines are then left
+    /// out.
     pub(super) disguised: bool,
     /// Lines that look like the end of a group but do not end it, such as empty lines.
     pub(super) breaks: Vec<u32>,
     /// Whether a user-agent line has been read.
     named: bool,
-    /// The values of the sitemap lines that have been read, each with the number of the first line that has this value.
+    /// The values of the sitemap lines so far, with the number of the first line that has the value.
     sitemaps: HashMap<&'a [u8], u32>,
 }
 
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    /// Checks one line of the file. `raw` is the whole line without its line end.
+    /// Checks one line, without its line end.
     pub(super) fn read(&mut self, number: u32, raw: &'a [u8], findings: &mut Findings) {
         let content = content(raw);
         let hash = memchr(b'#', content);
@@ -78,7 +75,7 @@ impl<'a> Reader<'a> {
     /// Checks a line that is not a rule, a user-agent line or a comment, such as a sitemap.
     fn other(&mut self, number: u32, text: &'a [u8], findings: &mut Findings) {
         if text.starts_with(BYTE_ORDER_MARK) {
-            // Report nothing, because the check in `octets` has reported this line.
+            // The check in `octets` has reported this line.
             return;
         }
         let Some(KeyValue { key, value, .. }) = KeyValue::read(Profile::Google, text) else {
@@ -126,12 +123,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Finds a second record on the same line, which the parser takes for a part of the first one's `value`. Example:
-/// `Disallow: /a Disallow: /b`, if line ends were lost when somebody pasted the file.
+/// Finds a second record in the value of the first one, as in `Disallow: /a Disallow: /b`.
 pub(super) fn swallowed(value: &[u8]) -> Option<&[u8]> {
     memchr_iter(b':', value).find_map(|colon| {
-        // Skip the white space before the colon. This never goes back beyond the previous colon, so for all colons
-        // together it takes linear time.
+        // This never goes back beyond the previous colon, so it takes linear time for all colons together.
         let key_end = value[..colon].iter().rposition(|b| !is_space(*b))? + 1;
         let begins_at = |key: &&str| {
             let start = key_end.checked_sub(key.len())?;
@@ -200,7 +195,6 @@ fn check_hash(number: u32, content: &[u8], hash: Option<usize>, value: &[u8], fi
     findings.add(number, Lint::HashInValue, message);
 }
 
-/// Reports a key that Google's parser does not know.
 fn report_key(number: u32, key: &[u8], has_colon: bool, text: &[u8], findings: &mut Findings) {
     let is = |name: &&str| key.eq_ignore_ascii_case(name.as_bytes());
     if IGNORED.iter().any(is) {
@@ -248,7 +242,7 @@ fn report_crawl_delay(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Reports a line that is no record: it has no colon, or the text before the colon does not look like a key.
+/// Reports a line that is no record.
 fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));
@@ -272,8 +266,7 @@ fn no_colon(key: &[u8]) -> String {
     )
 }
 
-/// Returns the known key that `key` is probably meant to be. It differs from `key` by at most two typos, or by one if
-/// it is short.
+/// Returns the known key that `key` is probably meant to be: with at most two typos, or one in a short key.
 fn near(key: &[u8]) -> Option<&'static str> {
     if key.len() > MAX_NEAR {
         return None;
@@ -298,7 +291,6 @@ fn is_absolute(value: &[u8]) -> bool {
     url.is_some_and(|url| url.has_host()) && memmem::find(value, b"://").is_some()
 }
 
-/// Returns the key in its proper spelling.
 fn name(key: LineKey) -> &'static str {
     match key {
         LineKey::UserAgent => KEYS[0],
@@ -328,7 +320,7 @@ const IGNORED: &[&str] = &[
 /// Keys that were meant to control indexing.
 const INDEX: &[&str] = &["noindex", "nofollow", "noarchive", "nosnippet", "noimageindex"];
 
-/// Maximum length of an unknown key, in bytes, that is compared with the known keys to recognise a misspelling.
+/// Maximum length in bytes of an unknown key that is checked for typos.
 const MAX_NEAR: usize = 24;
 
 #[cfg(test)]

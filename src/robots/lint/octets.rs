@@ -1,7 +1,5 @@
-//! Checks a file's bytes before they are parsed: whether the file is too long, whether it is a robots.txt at all, and
-//! whether an editor left invisible characters in it.
-//!
-//! It does not look at keys and values.
+//! Checks a file's bytes before they are parsed: the length of the file, whether it is a robots.txt at all, and whether
+//! it contains invisible characters.
 
 use memchr::memchr;
 
@@ -47,8 +45,7 @@ impl Disguise {
         markup.then_some(Self::Html)
     }
 
-    /// Reports that the file is not a robots.txt. `ruled` says whether it nevertheless has rules that apply to an
-    /// agent.
+    /// `ruled` says whether the file nevertheless has rules that apply to an agent.
     pub(super) fn report(self, ruled: bool, findings: &mut Findings) {
         let (code, what, advice) = match self {
             Self::Html => (
@@ -68,15 +65,14 @@ impl Disguise {
     }
 }
 
-/// Returns the part of `body` within the size limit, and reports if something is cut. The fetcher cuts a file in the
-/// same way.
+/// Returns the part of `body` within the size limit, as the fetcher does, and reports if something is cut.
 pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     let kept = counted(body, LIMIT);
     if kept.len() == body.len() {
         return body;
     }
-    // The part ends with a line end. `Lines` counts an empty line after it, whose number is that of the first line that
-    // is cut.
+    // The part ends with a line end, so the last line of `Lines` is empty and has the number of the first line that is
+    // cut.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
     let message = "The file continues past 500 KiB, where Google and robotgate stop reading: this line and all after \
                    it have no effect. Shorten the file, best with fewer and broader patterns.";
@@ -84,7 +80,6 @@ pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     kept
 }
 
-/// Reports a byte-order mark at the start of the file.
 pub(super) fn start(body: &[u8], findings: &mut Findings) {
     let message = match common_prefix(body, BYTE_ORDER_MARK) {
         0 => return,
@@ -100,7 +95,7 @@ pub(super) fn start(body: &[u8], findings: &mut Findings) {
     findings.add(1, Lint::ByteOrderMark, message);
 }
 
-/// Checks the bytes of one line. Comments may contain any text. `raw` is the whole line without its line end.
+/// Checks one line, without its line end. Comments may contain any text.
 pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     let content = content(raw);
     let comment = memchr(b'#', content);
@@ -139,15 +134,15 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns the first character that editors do not show. Ignores zero-width joiners, because some languages need them.
+/// Returns the first character that editors do not show, except zero-width joiners, because some languages need them.
 fn invisible(text: &[u8]) -> Option<char> {
     let is_joiner = |char: char| matches!(char, '\u{200c}' | '\u{200d}');
     let is_invisible = |char: &char| !is_plain(*char) && !char.is_control() && !is_joiner(*char);
     std::str::from_utf8(text).ok()?.chars().find(is_invisible)
 }
 
-/// Returns whether `body` is not text: it begins as a gzip file does, or at least three of its first 1,024 bytes, and
-/// at least a tenth of them, are control characters other than white space.
+/// Returns whether `body` begins as a gzip file does, or at least three of its first 1,024 bytes, and at least a tenth
+/// of them, are control characters other than white space.
 fn is_binary(body: &[u8]) -> bool {
     let head = &body[..body.len().min(1024)];
     let controls = head.iter().filter(|b| b.is_ascii_control() && !is_space(**b)).count();

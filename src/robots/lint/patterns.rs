@@ -1,6 +1,5 @@
-//! Checks the pattern of a single rule.
-//!
-//! It never reports that a pattern matches too much: what to keep private is up to the site.
+//! Checks the pattern of a single rule. It never reports that a pattern matches too much: what to keep private is up to
+//! the site.
 
 use memchr::memmem;
 
@@ -15,7 +14,6 @@ use super::{
     Findings, Lint, quoted,
 };
 
-/// Reports problems with the pattern of the rule in line `number`.
 pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Findings) {
     if value.is_empty() {
         return;
@@ -60,7 +58,6 @@ pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Fi
     }
 }
 
-/// Returns why no path matches `value`.
 fn never_matches(value: &[u8]) -> (Lint, String) {
     if begins(value, b"http://") || begins(value, b"https://") || begins(value, b"ftp://") {
         let message = format!(
@@ -101,8 +98,7 @@ fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns why a `*` in the pattern `value` has no effect. `None` if every `*` has an effect, or if the pattern matches
-/// everything, as `/*` does.
+/// Returns why a `*` in `value` has no effect. `None` if every `*` has one, or if the pattern matches everything.
 fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     let is_anything = value.iter().all(|b| matches!(b, b'/' | b'*' | b'$'));
     let (open, dollar) = match value {

@@ -1,8 +1,7 @@
 //! Finds rules that never decide a path, and rules that could be removed without changing a decision.
 //!
-//! To test a pattern, it builds a sample path that the pattern matches. In the sample, a byte that occurs in no pattern
-//! stands for each `*`. The sample also ends with that byte, unless the pattern ends with `$`. So a rule that matches
-//! the sample also matches every path that the pattern matches. It reports only what such samples prove.
+//! To test a pattern, it builds a sample path in which [`ANY`], a byte that occurs in no pattern, stands for each `*`
+//! and for the open end. So a rule that matches the sample also matches every path that the pattern matches.
 
 use std::{
     borrow::Cow,
@@ -21,8 +20,7 @@ use super::{
     quoted,
 };
 
-/// The rules of all groups with the same names. An agent gets either all of these rules or none. Rules that match no
-/// path are left out.
+/// The rules of all groups with the same names, except those that match no path. An agent gets all of them or none.
 struct Scope<'a> {
     rules: Vec<&'a RuleText<'a>>,
     patterns: Vec<Cow<'a, str>>,
@@ -75,13 +73,12 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports rules that never decide. If `covered` is set, also reports rules that could be removed without changing
-    /// any decision.
+    /// Reports rules that never decide and, if `covered` is set, rules that could be removed without changing a
+    /// decision.
     fn check(&self, covered: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
-        // Rules that always win against a rule of the opposite kind. They must stay: without them, the other rule would
-        // decide.
+        // Rules that always win against a rule of the opposite kind, which would decide without them.
         let mut needed = HashSet::new();
         for (at, winner) in winners.iter().enumerate() {
             let (rule, Some(winner)) = (self.rules[at], *winner) else {
@@ -110,8 +107,7 @@ impl<'a> Scope<'a> {
             };
             findings.relate(rule.line, line, code, message);
         }
-        // Stop if the budget is used up. `winners` can then be incomplete, and the check below would report rules that
-        // are needed.
+        // With the budget used up, `winners` can be incomplete, and the check below would report rules that are needed.
         if !covered || *budget == 0 {
             return;
         }
@@ -135,8 +131,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the index of another rule that matches every path that the rule at index `at` matches, and wins against
-    /// that rule. `None` if there is no such rule, or if finding it would exceed the budget.
+    /// Returns the index of another rule that always wins against the rule at index `at`. `None` also if the budget is
+    /// used up.
     fn winner(&self, at: usize, budget: &mut usize) -> Option<usize> {
         let samples_at = samples(&self.patterns[at]);
         let directory = self.directory(at).map(|pattern| samples(&pattern));
@@ -148,9 +144,8 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Returns the index of the rule that would decide the paths that the rule at index `at` decides, if that rule were
-    /// removed. Returns `Some(None)` if no rule would decide these paths, so that they would stay allowed. Returns
-    /// `None` if removing the rule could change a decision.
+    /// Returns the index of the rule that would decide in place of the rule at index `at`, if that were removed:
+    /// `Some(None)` if no rule would, `None` if removing it could change a decision.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -160,10 +155,9 @@ impl<'a> Scope<'a> {
         if heir == Some(at) || heir.map_or(RuleKind::Allow, |heir| self.rules[heir].kind) != kind {
             return None;
         }
-        // Removing this rule could change a decision if there is a rival: a rule of the opposite kind that is at least
-        // as long as the heir and at most as long as this rule. Without this rule, the rival could decide a path
-        // instead of the heir. If this pattern has no `*`, only patterns with a `*` can be rivals: one without a `*`
-        // matches all of this rule's paths or none, and if it matched all, it would itself be the heir.
+        // A rival is a rule of the opposite kind that could decide a path instead of the heir: it is at least as long
+        // as the heir and at most as long as this rule. If this pattern has no `*`, only patterns with a `*` can be
+        // rivals: any other matches none of this rule's paths, or matches all of them and is the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -171,8 +165,7 @@ impl<'a> Scope<'a> {
         is_alone.then_some(heir)
     }
 
-    /// Returns the index of the rule that decides `path`. `None` if no rule decides, or if finding the rule would
-    /// exceed the budget.
+    /// Returns the index of the rule that decides `path`. `None` also if the budget is used up.
     fn decider(&self, path: &[u8], budget: &mut usize) -> Option<usize> {
         let rule = self.robots.product("").decide_within(path, budget)?.rule?;
         Some(rule.line() as usize - 2)
@@ -202,13 +195,12 @@ impl<'a> Scope<'a> {
         lengths
     }
 
-    /// Reports rules without a pattern. `rules` also contains the rules that match no path, which `self.rules` lacks.
+    /// Reports rules without a pattern. They are in `rules`, but not in `self.rules`.
     fn check_empty(&self, rules: &[&RuleText<'_>], findings: &mut Findings) {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
                 RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
-                // Do not report an empty `Disallow` if these agents have no rule that can match a path: it then says
-                // that everything is allowed.
+                // Without a rule that can match a path, an empty `Disallow` says that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
                 RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
             };
@@ -216,7 +208,6 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports groups whose only rules are `Allow`.
     fn check_only_allows(&self, findings: &mut Findings) {
         let allows_everything = self.robots.product("").decide(&[b'/', ANY]).rule.is_some();
         if let Some(rule) = self.rules.first()
@@ -229,8 +220,8 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The lengths of the patterns, first of the `Allow` rules, then of the `Disallow` rules. For both, there are two
-/// sorted lists: of all patterns, and of those with a `*`.
+/// The sorted lengths of the patterns, first of `Allow` rules, then of `Disallow` rules. Each has two lists: for all
+/// patterns, and for those with a `*`.
 type Lengths = [[Vec<usize>; 2]; 2];
 
 /// Returns sample paths for `pattern`. A rule that matches all of them also matches every path that `pattern` matches.
@@ -248,8 +239,7 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     if rest.len() == open.len() {
         return vec![filled(&open)];
     }
-    // All paths begin with a slash. If the pattern begins with `*`, the `*` can match this slash, or a slash after the
-    // `*` can.
+    // In a pattern that begins with `*`, the `*` or a slash after it can match the first slash of the path.
     let mut paths = vec![filled(&format!("/{open}"))];
     if rest.starts_with('/') {
         paths.push(filled(rest));
@@ -257,15 +247,15 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns a path that begins like `pattern` but that `pattern` does not match. A rule that matches this path also
-/// matches every path that `pattern` matches. Returns `None` if `pattern` matches every path.
+/// Returns a path just outside `pattern`: a rule that matches this path also matches every path that `pattern` matches.
+/// Returns `None` if `pattern` matches every path.
 fn wider(pattern: &str) -> Option<Vec<u8>> {
     let end = pattern.strip_suffix('$').unwrap_or(pattern);
     let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));
     let is_prefix = rest != "$" && rest.bytes().all(|b| matches!(b, b'*' | b'$'));
     let shared = match literal.len() - usize::from(is_prefix && !literal.is_empty()) {
         0 if is_prefix => return None,
-        // If the pattern begins with `*`, the path still has to begin with a slash.
+        // The path still has to begin with a slash.
         0 => "/",
         end => &literal[..end],
     };
@@ -279,9 +269,8 @@ fn opposite(kind: RuleKind) -> RuleKind {
     }
 }
 
-/// A byte that occurs in no pattern, because normalized patterns are ASCII.
+/// Occurs in no pattern, because normalized patterns are ASCII.
 const ANY: u8 = 0xFF;
 
-/// Maximum number of bytes that are searched for patterns with wildcards, in all checks of one file together. Searching
-/// this number takes about a second. An ordinary file needs far less.
+/// Maximum number of bytes that are searched for patterns with wildcards in one file, which takes about a second.
 const BUDGET: usize = 16 << 20;

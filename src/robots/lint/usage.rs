@@ -1,5 +1,5 @@
-//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. Decisions do not use this module:
-//! `robots::usage` reads these lines for them.
+//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. Decisions use `robots::usage`
+//! instead.
 
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
@@ -9,7 +9,6 @@ use super::{
 };
 use crate::usage::Vocabulary;
 
-/// Checks the value of a `Content-Signal` or `Content-Usage` line. Reports nothing for other lines.
 pub(super) fn check(number: u32, kind: StatementKind, value: &[u8], findings: &mut Findings) {
     match kind {
         StatementKind::ContentSignal => check_signals(number, value, findings),

@@ -1,5 +1,5 @@
-//! Tests files that were written to take as much time as possible. None of them may take much longer than an ordinary
-//! file of the same size. If some check took quadratic time, it would take hundreds of times as long.
+//! Tests files that were written to take as much time as possible. A check in quadratic time would take hundreds of
+//! times as long as for an ordinary file of the same size.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::super::{super::LIMIT, lint};
 
-/// Builds a file from as many pieces as fit into [`LIMIT`] bytes, and checks it. Returns the time that the check took:
-/// processor time, because this does not depend on what else the machine does.
+/// Checks a file of as many pieces as fit into [`LIMIT`] bytes. Returns the processor time, which does not depend on
+/// what else the machine does.
 fn time(name: &str, piece: impl Fn(usize) -> String) -> Duration {
     let mut file = String::new();
     for n in 0.. {

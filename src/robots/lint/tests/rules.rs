@@ -160,8 +160,7 @@ fn findings_about_conflicting_rules_are_reported() {
             b"User-agent: *\nDisallow: /a\nAllow:\nDisallow:",
             &[(3, EmptyRule), (4, EmptyRule)],
         ),
-        // If both patterns have wildcards, there is a finding only if one pattern matches every path that the other
-        // matches.
+        // If both patterns have wildcards, one has to match every path that the other matches.
         (b"User-agent: *\nAllow: /*/a/*b\nDisallow: /*a*b", &[]),
         (
             b"User-agent: *\nDisallow: /a/*b/c\nAllow: /a*/*/c",
@@ -221,8 +220,7 @@ fn messages_quote_the_text_that_is_lost() {
 fn rules_that_no_agent_shares_are_not_compared() {
     check(&[
         (b"User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /a", &[]),
-        // `Disallow: /a/b/c` could be removed for `b`, but not for `a`, which also has `Allow: /a/b`. So it is not
-        // reported.
+        // `Disallow: /a/b/c` could be removed for `b`, but not for `a`, which also has `Allow: /a/b`.
         (
             b"User-agent: a\nUser-agent: b\nDisallow: /a/b/c\nDisallow: /a\nUser-agent: a\nAllow: /a/b",
             &[(5, MergedGroups)],

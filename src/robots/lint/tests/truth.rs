@@ -1,5 +1,4 @@
-//! Tests that what `lint` says about a robots.txt is true. The tests generate random files, and decide all short paths
-//! that consist of a few characters.
+//! Tests that what `lint` says is true, by deciding all short paths with random files.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +27,7 @@ proptest! {
     fn removing_any_set_of_useless_rules_changes_no_decision(file in file(), mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: BTreeSet<u32> = lines_of(&findings, NO_USE);
-        // Do not remove a line, but replace it by a rule without effect, so that the groups stay the same.
+        // Replace a line instead of removing it, so that the groups stay the same.
         let without = |mask: u64| (1..).zip(file.lines()).map(|(number, line)| {
             if lines.contains(&number) && mask >> (number % 64) & 1 == 1 { "Disallow:" } else { line }
         }).collect::<Vec<&str>>().join("\n");
@@ -130,7 +129,6 @@ proptest! {
 
 #[test]
 fn a_useful_rule_has_no_finding() {
-    // In each of these files, every rule is needed, so there must be no findings.
     for file in [
         "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /a/b/c",
         "User-agent: *\nDisallow: /\nAllow: /a$\nAllow: /*.x",
@@ -242,13 +240,11 @@ fn lines_to_remove(findings: &[Finding]) -> BTreeSet<u32> {
     reported.map(|finding| finding.line).collect()
 }
 
-/// Returns the file without `lines`.
 fn edited(file: &str, lines: &BTreeSet<u32>) -> String {
     let kept = (1..).zip(file.lines()).filter(|(number, _)| !lines.contains(number));
     kept.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
 }
 
-/// Checks that both files give every agent the same decision for every path.
 fn same(before: &str, after: &str, findings: &[Finding]) -> Result<(), TestCaseError> {
     let [old, new] = [before, after].map(|file| RobotsTxt::parse(file.as_bytes()));
     for agent in AGENTS {
@@ -278,7 +274,7 @@ fn lines_of(findings: &[Finding], codes: &[Lint]) -> BTreeSet<u32> {
     of.map(|finding| finding.line).collect()
 }
 
-/// Returns all paths of up to five characters, from the characters that the patterns use, and some longer paths.
+/// Returns all paths of up to five characters that the patterns use, and some longer ones.
 fn paths() -> Vec<Vec<u8>> {
     let mut paths = vec![b"/".to_vec()];
     let mut last = paths.clone();
@@ -310,7 +306,6 @@ fn short_paths() -> Vec<Vec<u8>> {
     paths
 }
 
-/// Generates files of short groups, in which agents occur repeatedly.
 fn grouped() -> impl Strategy<Value = String> {
     let agent = select(vec!["*", "*", "a", "a", "b", "MJ12", "a*"]);
     let agents = prop::collection::vec(agent.prop_map(|name| format!("User-agent: {name}\n")), 1..4);
