@@ -1,9 +1,7 @@
-//! Parses robots.txt files, and decides whether an agent may fetch a path. Says which rule decided, and in which line.
-//! Reads a file exactly as Google's open-source parser does, or to the letter of RFC 9309: see [`Profile`].
+//! Parses robots.txt files and decides whether an agent may fetch a path, exactly as Google's open-source parser does
+//! or to the letter of RFC 9309 (see [`Profile`]).
 //!
 //! It does no I/O and reads no clock. A decision allocates nothing, unless the RFC profile has to normalize the path.
-//! The fetcher, not this module, cuts a file at 500 KiB. In Google's profile, rules can disallow `/robots.txt` itself;
-//! [`crate::decision`] allows that path nevertheless.
 //!
 //! How a file is parsed:
 //!
@@ -19,9 +17,7 @@
 //!
 //! [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.
 //!
-//! For people, four functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
-//! returns what else a file says ([`which_apply`]: to which agents), [`lint()`] returns what is wrong or surprising in
-//! it, and [`changes()`] compares two texts.
+//! For people, [`explain()`], [`statements`], [`lint()`] and [`changes()`] parse the text again.
 
 mod agent;
 mod changes;
@@ -98,18 +94,14 @@ use crate::text::words;
 #[derive(Debug)]
 pub struct RobotsTxt {
     profile: Profile,
-    /// The file as received, then a list of normalized patterns, then zeros, because the search reads eight bytes at a
-    /// time. Each entry of the list is the offset at which a pattern is written in the file (4 bytes), followed by its
-    /// normalized form. A pattern that normalization does not change has no entry.
+    /// The file, then normalized patterns and zeros; see [`Draft::text`].
     text: Box<[u8]>,
-    /// Length of the file in bytes. The file is the first part of `text`.
+    /// Length of the file, the first part of `text`.
     length: u32,
     rules: Rules,
-    /// The `Crawl-delay` lines of the file. They are parsed when they are first needed.
     crawl_delays: OnceLock<CrawlDelays>,
-    /// The lines that say how content may be used, such as `Content-Usage`. They are parsed when they are first needed.
     usage: OnceLock<UsageLines>,
-    /// The most memory that the lines in `usage` can take once they are parsed, in bytes.
+    /// The most memory that `usage` can take once it is parsed, in bytes.
     usage_weight: usize,
 }
 
@@ -153,29 +145,25 @@ pub struct RuleId {
 /// Whether a rule allows or disallows paths (RFC 9309 §2.2.2).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum RuleKind {
-    /// Allows paths. Sorts before `Disallow`, because an `Allow` wins against a `Disallow` with an equally long
-    /// pattern.
+    /// Allows paths. It sorts first, because it wins against a `Disallow` with an equally long pattern.
     Allow,
-    /// Disallows paths. A `Disallow` with an empty pattern disallows nothing.
+    /// Disallows paths, or nothing if its pattern is empty.
     Disallow,
 }
 
 /// A rule, borrowed from the file that contains it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rule<'a> {
-    /// Whether the line is an `Allow` or a `Disallow`, also if it misspells the word.
     pub kind: RuleKind,
-    /// The normalized pattern. In Google's profile, escapes are in upper case and non-ASCII octets are escaped. It is
-    /// ASCII. If several rules match, the one with the longest normalized pattern wins.
+    /// The normalized pattern, which is ASCII. The longest matching pattern wins.
     pub pattern: Cow<'a, str>,
-    /// The line as written, without its comment and surrounding white space. Octets that are not UTF-8 are replaced.
-    /// Control characters stay.
+    /// The line without its comment and surrounding white space. Invalid UTF-8 is replaced, control characters stay.
     pub text: Cow<'a, str>,
-    /// Line number, from 1. LF, CR and CRLF each end a line.
+    /// Line number, from 1.
     pub line: u32,
 }
 
-/// The compiled rules. Offsets are stored in the smallest integer type that is large enough.
+/// The compiled rules, with the smallest integer type that can hold their offsets.
 #[derive(Debug)]
 enum Rules {
     Narrow(Ruleset<u16>),
@@ -185,20 +173,20 @@ enum Rules {
 // === impl RobotsTxt ===
 
 impl RobotsTxt {
-    /// Parses any bytes with the `google` profile. Skips lines that are not valid records (RFC 9309 §2.2).
+    /// Parses any bytes with the `google` profile. Skips invalid lines (RFC 9309 §2.2).
     #[must_use]
     pub fn parse(body: &[u8]) -> Self {
         Self::parse_as(Profile::Google, body)
     }
 
-    /// Parses like [`parse`](Self::parse), with the given profile.
+    /// Parses any bytes with the given profile.
     #[must_use]
     pub fn parse_as(profile: Profile, body: &[u8]) -> Self {
         let body = &body[..body.len().min(line::MAX_BODY)];
         Self::new(Draft::read(profile, body), body.len())
     }
 
-    /// Stores a file that is not a robots.txt, such as a `tdmrep.json`, without parsing it. The result has no rules.
+    /// Stores a file that is not a robots.txt, such as a `tdmrep.json`. The result has no rules.
     #[must_use]
     pub fn without_rules(profile: Profile, body: &[u8]) -> Self {
         let body = &body[..body.len().min(line::MAX_BODY)];
@@ -207,7 +195,6 @@ impl RobotsTxt {
         Self::new(draft, body.len())
     }
 
-    /// Compiles a parsed file (`draft`) of `length` bytes.
     fn new(draft: Draft<'_>, length: usize) -> Self {
         let (profile, usage_weight) = (draft.profile, draft.usage.weight());
         let (rules, text) = Ruleset::new(draft);
@@ -222,10 +209,8 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rules for `agent`, exactly as Google's parser picks them. The parser takes only the letters, `-` and
-    /// `_` at the start of each user-agent in the file, and compares them with `agent`, ignoring case. If no user-agent
-    /// equals `agent`, the rules for `*` apply (RFC 9309 §2.2.1). If a user-agent begins with a different character,
-    /// such as a digit, the compared part is empty, so it equals an empty `agent`.
+    /// Returns the rules for `agent`, or those for `*` if no user-agent line names it (RFC 9309 §2.2.1). Like Google's
+    /// parser, this compares only the letters, `-` and `_` at the start of each user-agent in the file, ignoring case.
     #[must_use]
     pub fn agent(&self, agent: &str) -> Agent<'_> {
         match &self.rules {
@@ -234,10 +219,9 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rules for a bot's configured product token, like [`agent`](Self::agent). Google's parser never finds
-    /// a token with other characters than letters, `-` and `_`, such as `MJ12bot`. This function compares such a token
-    /// with the first word of a user-agent, up to white space or `/`, ignoring case. An empty token gets the rules for
-    /// `*`.
+    /// Returns the rules for a bot's product token. Google's parser never finds a token with other characters than
+    /// letters, `-` and `_`, such as `MJ12bot`; this function compares it with the first word of each user-agent,
+    /// ignoring case. An empty token gets the rules for `*`.
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"User-agent: MJ12bot/1.4\nDisallow: /");
@@ -259,7 +243,7 @@ impl RobotsTxt {
     ///
     /// # Panics
     ///
-    /// Can panic if `id` belongs to another file. Never panics for an id of this file.
+    /// Can panic if `id` belongs to another file.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
         let body = self.body();
@@ -286,7 +270,7 @@ impl RobotsTxt {
         &self.text[..self.length as usize]
     }
 
-    /// Returns the lines of the file that are neither rules nor user-agents, such as sitemaps; see [`statements`].
+    /// Returns the lines that are neither rules nor user-agents, such as sitemaps; see [`statements`].
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"Sitemap: https://example.com/map.xml");
@@ -297,8 +281,7 @@ impl RobotsTxt {
         statements(self.profile, self.body())
     }
 
-    /// Returns the longest `Crawl-delay` for the agents of `choice`. A value that is not a whole or decimal number of
-    /// seconds is ignored. The first call parses the file again.
+    /// Returns the longest `Crawl-delay` for the agents of `choice`. Ignores values that are not a number of seconds.
     ///
     /// ```
     /// use robotgate::robots::{Choice, RobotsTxt};
@@ -319,8 +302,7 @@ impl RobotsTxt {
         self.profile
     }
 
-    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. A cache with a size limit
-    /// needs this.
+    /// Returns the memory that the file uses, in bytes, without the allocator's overhead.
     #[must_use]
     pub fn weight(&self) -> usize {
         let rules = match &self.rules {
@@ -343,12 +325,11 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the offset in the file at which a rule's pattern is written.
     fn offset_of(&self, id: RuleId) -> usize {
         let (file, spelled) = self.text.split_at(self.length as usize);
         let start = id.start as usize;
-        // If normalization changed the pattern, `start` is an offset in the list of normalized patterns, which follows
-        // the file. The four bytes before the normalized pattern are then the offset in the file.
+        // A `start` after the end of the file is in the list of normalized patterns. The four bytes before it are the
+        // pattern's offset in the file.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
         before.map_or(start, |offset| u32::from_le_bytes(*offset) as usize)
     }
@@ -357,8 +338,7 @@ impl RobotsTxt {
 // === impl Profile ===
 
 impl Profile {
-    /// Returns whether `path` is allowed regardless of the rules. RFC 9309 §2.2.2 implicitly allows the robots.txt
-    /// itself; Google's parser has no such exception.
+    /// RFC 9309 §2.2.2 always allows the robots.txt itself. Google's parser does not, but [`crate::decision`] does.
     fn always_allows(self, path: &[u8]) -> bool {
         self == Self::Rfc9309 && path == b"/robots.txt"
     }

@@ -1,19 +1,17 @@
 //! The rules of a robots.txt for one agent, and the decision on one path (RFC 9309 §2.2).
 //!
-//! A decision is made for every request. It reads no clock and does no I/O. It allocates only if the RFC profile has to
-//! normalize the path.
+//! It reads no clock and does no I/O. It allocates only if the RFC profile has to normalize the path.
 
 use super::{
     Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, path_index::PathIndex,
     search::Search, site_access::SiteAccess, usage::SiteUsage, usage::Usage,
 };
 
-/// The rules of a file for one agent: the rules of all groups that name it. If no group names it, the rules of all
-/// groups for `*`. If there is no such group either, no rules.
+/// The rules of a file for one agent: those of all groups that name it, or if there is none, of all groups for `*`.
 #[derive(Clone, Copy, Debug)]
 pub struct Agent<'a> {
     robots: &'a RobotsTxt,
-    /// Number of the agent's set of rules; see [`super::ruleset`]. `None` if no rules apply.
+    /// Number of the agent's set of rules; see [`super::ruleset`].
     set: Option<u32>,
     group: Option<&'a str>,
     specific: bool,
@@ -22,17 +20,14 @@ pub struct Agent<'a> {
 /// A decision on one path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Match {
-    /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matched, which allows the path. A rule without a pattern matches and
-    /// allows every path.
+    /// The rule that decided. `None` if no rule matched, which allows the path.
     pub rule: Option<RuleId>,
 }
 
 // === impl Agent ===
 
 impl<'a> Agent<'a> {
-    /// Creates an agent that the file names. `group` is its name in the file.
     pub(super) fn named(robots: &'a RobotsTxt, group: &'a str, set: u32) -> Self {
         Self {
             robots,
@@ -42,7 +37,6 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Creates an agent that the file does not name. `set` is the number of the set of rules for `*`.
     pub(super) fn unnamed(robots: &'a RobotsTxt, set: Option<u32>) -> Self {
         Self {
             robots,
@@ -52,23 +46,22 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Returns the name of the group that applies: the agent's own name, as the file first spells it, or `*`. `None` if
-    /// the file has neither group; everything is then allowed.
+    /// Returns the group that applies: the agent's name, as the file first spells it, or `*`. `None` if no group
+    /// applies.
     #[must_use]
     pub fn group(&self) -> Option<&'a str> {
         self.group
     }
 
-    /// Returns whether the file names this agent itself. If it does, the groups for `*` do not apply, even if the
-    /// agent's own groups have no rules.
+    /// Returns whether the file names this agent. If so, the groups for `*` do not apply to it.
     #[must_use]
     pub fn is_specific(&self) -> bool {
         self.specific
     }
 
-    /// Decides whether the agent may fetch `path`, which must begin with `/` and includes parameters and query, as
-    /// [`path_of_url`](super::path_of_url) returns it. The rule with the longest matching pattern wins. If the patterns
-    /// of an `Allow` and a `Disallow` are equally long, the `Allow` wins (RFC 9309 §2.2.2).
+    /// Decides whether the agent may fetch `path`, which begins with `/` and includes the query (see
+    /// [`path_of_url`](super::path_of_url)). The rule with the longest matching pattern wins, and `Allow` wins a tie
+    /// (RFC 9309 §2.2.2).
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -84,18 +77,15 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
-        // No search exceeds the largest budget, so the decision is always valid.
+        // The largest budget is never exceeded, so the decision is valid.
         self.find(path, usize::MAX).0
     }
 
-    /// Decides like [`decide`](Self::decide), but gives up and returns `None` once it has searched more than `budget`
-    /// bytes for patterns with wildcards. It searches the path anew for each such pattern, and counts the bytes each
-    /// time. Subtracts the searched bytes from `budget`.
+    /// Decides like [`decide`](Self::decide), but returns `None` after searching more than `budget` bytes for patterns
+    /// with wildcards. Subtracts the searched bytes from `budget`.
     ///
-    /// A file of thousands of wildcard rules can make one decision on a long path take a second. The budget bounds that
-    /// time, because anybody can publish such a file, and other requests wait during a decision. The budget counts
-    /// bytes, so the result is the same on every machine. It does not count the other work of a decision, which takes
-    /// at most time in proportion to the length of the file.
+    /// A site can publish thousands of wildcard rules, with which a decision would take a second and delay other
+    /// requests. The budget counts bytes and not time, so the result is the same on every machine.
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -116,8 +106,7 @@ impl<'a> Agent<'a> {
         is_within.then_some(found)
     }
 
-    /// Returns whether the agent may fetch all, some or no paths of the site. This is for a tunnel, whose paths are not
-    /// visible. It looks at every rule of the agent, so it takes longer than a decision on one path.
+    /// Returns whether the agent may fetch all, some or no paths of the site, for a tunnel whose paths are not visible.
     #[must_use]
     pub fn site_access(&self) -> SiteAccess {
         let Some(set) = self.set else {
@@ -147,10 +136,9 @@ impl<'a> Agent<'a> {
         explain(self.robots.profile, self.robots.body(), self.choice(), path)
     }
 
-    /// Returns what the file says about the use of the content at `path`, which must be a path that the agent may
-    /// fetch. Subtracts the work from `budget`, and returns `None` if the budget does not suffice. The work is the
-    /// number of lines about use, plus the number of their user-agents, plus the number of bytes that are searched for
-    /// patterns with wildcards. The first call parses the file again.
+    /// Returns what the file says about the use of the content at `path`, which the agent must be allowed to fetch.
+    /// Subtracts the work (lines, user-agents and searched bytes) from `budget`, and returns `None` if the budget does
+    /// not suffice.
     ///
     /// ```
     /// use robotgate::{robots::RobotsTxt, usage::Vocabulary};
@@ -180,15 +168,13 @@ impl<'a> Agent<'a> {
         lines.usage_lines(self.robots.body(), self.choice(), &path)
     }
 
-    /// Returns everything that the file says to the agent about use, for any path. This is for a tunnel, whose paths
-    /// are not visible.
+    /// Returns everything that the file says to the agent about use, for a tunnel whose paths are not visible.
     #[must_use]
     pub fn usage_of_site(&self) -> SiteUsage<'a> {
         let lines = self.robots.usage_lines();
         lines.of_site(self.robots.body(), self.choice())
     }
 
-    /// Returns whose groups apply: those of this agent, or those for `*`.
     fn choice(&self) -> Choice<'a> {
         match self.group {
             Some(name) if self.specific && names::is_product_token(name) => Choice::Agent(name),
@@ -198,8 +184,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Decides whether the agent may fetch `path`. Also returns how many bytes were searched for patterns with
-    /// wildcards. If that is more than `budget`, the decision is not valid.
+    /// Decides on `path`, and returns how many bytes were searched for patterns with wildcards. If that is more than
+    /// `budget`, the decision is not valid.
     fn find(&self, path: &[u8], budget: usize) -> (Match, usize) {
         match self.robots.profile {
             Profile::Google => self.find_spelled(path, budget),
@@ -214,7 +200,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Does the same as [`find`](Self::find), for a path that is already normalized.
+    /// Does the same as [`find`](Self::find), for a normalized path.
     fn find_spelled(&self, path: &[u8], budget: usize) -> (Match, usize) {
         let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);
@@ -234,8 +220,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Repeats a search that took long, with a [`PathIndex`]. It is not inlined, so that only these rare searches take
-    /// the stack space of a `PathIndex`.
+    /// Repeats a long search with a [`PathIndex`]. Not inlined, so that other searches do not take the index's 130 KiB
+    /// of stack.
     #[inline(never)]
     fn find_indexed(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
         let path_index = PathIndex::new(path);
@@ -248,7 +234,6 @@ impl<'a> Agent<'a> {
 // === impl Match ===
 
 impl Match {
-    /// Returns the decision and the number of bytes that were searched for it.
     fn new(search: Search<'_>) -> (Self, usize) {
         let searched = search.searched();
         let (allowed, rule) = search.finish();

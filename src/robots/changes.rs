@@ -1,8 +1,8 @@
-//! What changed between two texts of a robots.txt: which rules each agent gained and lost, and which other statements,
-//! such as sitemaps, were added and removed.
+//! Compares two texts of a robots.txt: which rules each agent gained and lost, and which other statements, such as
+//! sitemaps, were added and removed.
 //!
-//! It compares meanings, not texts. It ignores comments, the order of lines, repeated rules, and whether the rules of
-//! an agent are in one group or in several. Two patterns are equal if their normalized forms are equal.
+//! It compares meanings: it ignores comments, the order of lines, repeated rules, and how rules are divided into
+//! groups.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,25 +16,21 @@ use super::{
 /// The changes from an old text of a robots.txt to a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineChanges {
-    /// The groups that changed, in the order of the new text. The groups of agents that the new text does not name come
-    /// last.
+    /// In the order of the new text. The groups of agents that it does not name come last.
     pub groups: Vec<GroupChange>,
-    /// The statements (lines that are not rules, such as sitemaps) that only the new text has, in the order of their
-    /// lines.
+    /// The statements (lines that are not rules, such as sitemaps) that only the new text has.
     pub statements_added: Vec<ChangedStatement>,
     pub statements_removed: Vec<ChangedStatement>,
-    /// Whether `groups` is incomplete, because comparing the two texts completely would take too long.
+    /// Whether `groups` is incomplete, because a complete comparison would take too long.
     pub is_cut: bool,
 }
 
 /// Agents whose rules changed in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct GroupChange {
-    /// The agents' names, each spelled as where it is first in the new text. If the new text lacks a name, as where it
-    /// is first in the old text.
+    /// The agents' names, as the new text first spells them, or the old text if the new one does not name them.
     pub agents: Vec<String>,
     pub kind: GroupChangeKind,
-    /// The rules that the agents gained, in the order of their lines.
     pub added: Vec<ChangedRule>,
     pub removed: Vec<ChangedRule>,
 }
@@ -53,26 +49,24 @@ pub enum GroupChangeKind {
 /// A rule that only one of the texts has.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangedRule {
-    /// Line number, from 1, in the text that has the rule.
+    /// Line number, from 1.
     pub line: u32,
-    /// The rule as written, without comment and surrounding white space. Octets that are not UTF-8 are replaced.
-    /// Control characters stay.
+    /// The rule as written; see [`Rule::text`](super::Rule::text).
     pub rule: String,
 }
 
 /// A statement that only one of the texts has, such as a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangedStatement {
-    /// Line number, from 1, in the text that has the statement.
     pub line: u32,
     pub kind: &'static str,
-    /// The value; see [`Statement::value`](super::Statement::value).
+    /// See [`Statement::value`](super::Statement::value).
     pub value: String,
     /// The agents that the statement is for, at most 20. Empty if it is for the whole file.
     pub agents: Vec<String>,
 }
 
-/// Compares two texts of a robots.txt. If the site had or has no robots.txt, pass an empty text in its place.
+/// Compares two texts of a robots.txt. For a site without a robots.txt, pass an empty text.
 ///
 /// ```
 /// use robotgate::robots::{Profile, changes};
@@ -104,12 +98,11 @@ pub fn changes(profile: Profile, before: &[u8], after: &[u8]) -> LineChanges {
     }
 }
 
-/// Gives each rule and each set of rules of both texts a number. Equal rules get the same number, and so do equal sets,
-/// so only numbers have to be compared.
+/// Numbers the rules and the sets of rules of both texts. Equal ones get the same number, so only numbers have to be
+/// compared.
 #[derive(Default)]
 struct Comparison<'t> {
     rules: HashMap<(RuleKind, std::borrow::Cow<'t, str>), u32>,
-    /// For each set of rules, its number. Two groups with the same rules have the same number.
     sets: HashMap<Vec<u32>, u32>,
 }
 
@@ -121,7 +114,7 @@ struct Index<'t> {
     /// For each group, the number of its set of rules.
     sets: Vec<u32>,
     agents: Vec<IndexedAgent>,
-    /// Maps an agent's name, in lower case, to its index in `agents`.
+    /// The index in `agents` of each name in lower case.
     by_name: HashMap<String, usize>,
 }
 
@@ -130,11 +123,10 @@ struct IndexedAgent {
     groups: Vec<usize>,
 }
 
-/// Which rules one text has for an agent: the numbers of the sets of rules in the agent's groups. `None` if the text
-/// does not name the agent.
+/// The numbers of the sets of rules that one text has for an agent. `None` if the text does not name the agent.
 type SetsOfRules = Option<Vec<u32>>;
-/// The rules of an agent from all its groups. Maps the number of each rule to the place where the text has it: the
-/// index of the group, and the index of the rule in the group.
+/// The rules of an agent from all its groups: maps each rule's number to the indexes of the group and of the rule in
+/// it.
 type Merged = BTreeMap<u32, (usize, usize)>;
 
 // === impl Comparison ===
@@ -166,7 +158,6 @@ impl<'t> Comparison<'t> {
                     Named::Everyone => "*",
                     Named::Agent { token, word } => word.unwrap_or(token),
                 };
-                // Skip an empty name, which names no agent.
                 if !name.is_empty() {
                     index.add(name, at);
                 }
@@ -177,8 +168,7 @@ impl<'t> Comparison<'t> {
 }
 
 fn number(length: usize) -> u32 {
-    // The conversion never fails: only 512 MiB of a text are read (`line::MAX_BODY`), and there are fewer rules than
-    // bytes.
+    // This never fails: `line::MAX_BODY` is 512 MiB, and there are fewer rules than bytes.
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
@@ -205,7 +195,6 @@ impl Index<'_> {
         Some(&self.agents[*at].groups)
     }
 
-    /// Returns the numbers of the sets of rules in `groups`, sorted and each once.
     fn sets_of(&self, groups: &[usize]) -> Vec<u32> {
         let mut sets: Vec<u32> = groups.iter().map(|group| self.sets[*group]).collect();
         sets.sort_unstable();
@@ -213,8 +202,7 @@ impl Index<'_> {
         sets
     }
 
-    /// Puts the rules of `groups` into one map, in which each rule occurs once. Adds the number of rules, with
-    /// repetitions, to `work`.
+    /// Merges the rules of `groups`, each once. Adds the number of rules, with repetitions, to `work`.
     fn merged(&self, groups: &[usize], work: &mut usize) -> Merged {
         let mut merged = Merged::new();
         for &group in groups {
@@ -226,7 +214,6 @@ impl Index<'_> {
         merged
     }
 
-    /// Returns the rules of `merged` that are not in `other`.
     fn lacking(&self, merged: &Merged, other: &Merged) -> Vec<ChangedRule> {
         let lacking = merged.iter().filter(|(rule, _)| !other.contains_key(rule));
         let mut rules: Vec<_> = lacking
@@ -249,9 +236,8 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
         .iter()
         .filter(|agent| after.groups_of(&agent.name).is_none());
     let mut changed: Vec<GroupChange> = Vec::new();
-    // Agents with the same old rules and the same new rules have the same change, so each pair of old and new rules is
-    // compared only once. `known` maps each pair to the index of its change in `changed`, or to `None` if the old and
-    // the new rules are equal and only divided into groups differently.
+    // Agents with equal old rules and equal new rules share a change, so each pair is compared only once. The value is
+    // the index of the change in `changed`, or `None` if the rules are only divided into groups differently.
     let mut known: HashMap<(SetsOfRules, SetsOfRules), Option<usize>> = HashMap::new();
     let mut work = 0;
     for agent in after.agents.iter().chain(only_before) {
@@ -292,8 +278,7 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
 
 fn changed_statements(profile: Profile, before: &[u8], after: &[u8]) -> (Vec<ChangedStatement>, Vec<ChangedStatement>) {
     let (before, after) = (statements(profile, before), statements(profile, after));
-    // Many statements can have the same long list of agents. So give each different list a number, and compare the
-    // numbers instead of the lists.
+    // Many statements can have the same long list of agents, so number the lists and compare the numbers.
     let mut lists: HashMap<Vec<String>, u32> = HashMap::new();
     let mut keys = |all: &[super::Statement<'_>]| -> Vec<(StatementKind, String, u32)> {
         let mut last = None;
@@ -339,8 +324,7 @@ fn changed_statements(profile: Profile, before: &[u8], after: &[u8]) -> (Vec<Cha
 // === impl Changes ===
 
 impl LineChanges {
-    /// Returns whether rules or groups changed. Also true if the comparison is incomplete, because a change may be in
-    /// the part that was not compared.
+    /// Returns whether rules or groups changed, or may have changed in the part that was not compared.
     #[must_use]
     pub fn has_rules(&self) -> bool {
         !self.groups.is_empty() || self.is_cut
@@ -359,10 +343,10 @@ impl LineChanges {
     }
 }
 
-/// The maximum number of rules that a comparison merges. Merging this number takes a fraction of a second. A limit is
-/// needed because a text of 500 KiB can give thousands of agents thousands of rules each.
+/// Maximum number of rules that a comparison merges, which takes a fraction of a second. A text of 500 KiB can give
+/// thousands of agents thousands of rules each.
 const MAX_WORK: usize = 1_000_000;
-/// Maximum number of agents that are listed for a statement.
+/// Maximum number of agents that a [`ChangedStatement`] lists.
 const MAX_AGENTS: usize = 20;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Parses the `Crawl-delay` lines of a robots.txt: how many seconds the agents in the user-agent lines above should
-//! wait between two requests. `Crawl-delay` was never standardised.
+//! Parses the `Crawl-delay` lines of a robots.txt: how many seconds agents should wait between two requests. They were
+//! never standardised.
 //!
-//! Does not decide whether robotgate obeys the delay.
+//! It does not decide whether robotgate obeys the delay.
 
 use std::{sync::Arc, time::Duration};
 
 use super::{AgentLine, Choice, Statement, StatementKind, entry::offset};
 
-/// The `Crawl-delay` values in a file. There is one entry for each user-agent line that a value applies to.
+/// The `Crawl-delay` values in a file, one for each user-agent line that they apply to.
 #[derive(Debug, Default)]
 pub(super) struct CrawlDelays(Box<[ForAgent]>);
 
@@ -22,16 +22,15 @@ struct ForAgent {
 // === impl CrawlDelays ===
 
 impl CrawlDelays {
-    /// Collects the `Crawl-delay` values among `statements`, which must have been parsed from `body` itself and not
-    /// from a copy of it: the offset of an agent's name is computed from its address in `body`. If an agent has several
-    /// values, the longest delay applies.
+    /// Collects the `Crawl-delay` values among `statements`, which must borrow from `body` itself and not from a copy:
+    /// the offset of an agent's name is computed from its address.
     pub(super) fn new(body: &[u8], statements: &[Statement<'_>]) -> Self {
         let mut delays = Vec::new();
         let stated = statements
             .iter()
             .filter(|statement| statement.kind == StatementKind::CrawlDelay)
             .filter_map(|statement| Some((&statement.agents, crawl_delay(&statement.value)?)));
-        // If several delays follow the same user-agent lines, list these agents only once, with the longest delay.
+        // Delays that follow the same user-agent lines get one entry, with the longest delay.
         let mut run: Option<(&Arc<[AgentLine<'_>]>, Duration)> = None;
         for (agents, delay) in stated {
             match &mut run {
@@ -45,7 +44,6 @@ impl CrawlDelays {
         Self(delays.into())
     }
 
-    /// Returns the longest delay for the agents of `choice`.
     pub(super) fn of(&self, body: &[u8], choice: Choice<'_>) -> Option<Duration> {
         let meant = self.0.iter().filter(|entry| {
             let start = entry.start as usize;
@@ -62,14 +60,14 @@ impl CrawlDelays {
 fn list(body: &[u8], run: Option<(&Arc<[AgentLine<'_>]>, Duration)>, delays: &mut Vec<ForAgent>) {
     let Some((agents, delay)) = run else { return };
     delays.extend(agents.iter().map(|agent| ForAgent {
-        // The agent's name (`agent.value`) is a slice of `body`, so the difference of the addresses is its offset.
+        // `agent.value` is a slice of `body`, so the difference of the addresses is its offset.
         start: offset(agent.value.as_ptr().addr().wrapping_sub(body.as_ptr().addr())),
         length: offset(agent.value.len()),
         delay,
     }));
 }
 
-/// Parses a whole or decimal number of seconds. Returns `None` for anything else.
+/// Parses a whole or decimal number of seconds.
 pub(super) fn crawl_delay(value: &str) -> Option<Duration> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

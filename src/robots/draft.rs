@@ -1,6 +1,6 @@
-//! Parses a robots.txt into the patterns of each group and the agents of each group, in one pass over its lines.
+//! Parses a robots.txt into the patterns and the agents of each group, in one pass over its lines.
 //!
-//! It accepts any bytes. It does not decide which rules an agent gets: [`super::ruleset`] does.
+//! It accepts any bytes. Which rules an agent gets is decided in [`super::ruleset`].
 
 use std::borrow::Cow;
 
@@ -19,22 +19,19 @@ use super::{
 pub(super) struct Draft<'a> {
     pub(super) profile: Profile,
     body: &'a [u8],
-    /// The file, followed by the normalized forms of the patterns that normalization changes. The four bytes before
-    /// such a form are the offset at which the pattern is written in the file. The text ends with [`Head::BYTES`]
-    /// zeros, so that a [`Head`] can be read at any offset.
+    /// The file, then the normalized form of each pattern that normalization changes, then the zeros that [`Head::at`]
+    /// needs. The four bytes before a normalized form are the pattern's offset in the file.
     pub(super) text: Vec<u8>,
-    /// All patterns in the order of the file.
     pub(super) patterns: Vec<PatternEntry<u32>>,
     /// Index in `patterns` of the first pattern of each group.
     pub(super) groups: Vec<usize>,
     /// The numbers of the groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
-    /// The whole names of user-agents that Google's parser reads only in part, such as `MJ12bot` (it reads `MJ`).
+    /// The whole names that Google's parser reads only in part, such as `MJ12bot` (it reads `MJ`).
     pub(super) words: Vec<Mention>,
     pub(super) usage: UsageBound,
-    /// Whether no rule has followed the last user-agent line yet. The next user-agent line then belongs to the same
-    /// group.
+    /// Whether the next user-agent line belongs to the current group, because the group has no rule yet.
     open: bool,
 }
 
@@ -70,7 +67,6 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    /// Returns the patterns of one group.
     pub(super) fn patterns_of(&self, group: u32) -> &[PatternEntry<u32>] {
         let group = group as usize;
         let end = self.groups.get(group + 1);
@@ -119,7 +115,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the offset in the file of `part`, which must be a slice of the file itself and not of a copy.
+    /// Returns the offset in the file of `part`, which must be a slice of the file itself.
     fn offset_of(&self, part: &[u8]) -> usize {
         let offset = part.as_ptr().addr().wrapping_sub(self.body.as_ptr().addr());
         debug_assert!(offset <= self.body.len());
@@ -127,5 +123,5 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A low estimate of the average length of a line in bytes. It determines how much memory is reserved for patterns.
+/// A low estimate of the average length of a line in bytes, to reserve memory for patterns.
 const TYPICAL_LINE: usize = 20;

@@ -1,28 +1,25 @@
-//! The compiled form of a rule's pattern (RFC 9309 §2.2.2 and §2.2.3): its position in the file, its literal part
-//! (before any wildcard), and its precedence.
+//! The compiled form of a pattern (RFC 9309 §2.2.2 and §2.2.3): its position in the file, its literal part (before any
+//! wildcard), and its precedence.
 //!
-//! An entry contains no text, and nothing here allocates. A proxy keeps many thousands of entries, so an entry has only
-//! ten bytes in all but very large files.
+//! Nothing here allocates. A proxy keeps many thousands of entries, so an entry has only ten bytes in all but very
+//! large files.
 
 use memchr::{memchr, memrchr};
 
 use super::{RuleId, RuleKind, head::Head};
 
-/// A pattern and its rule. `W` is the integer type for offsets into the file. An `Allow` for `/dir/index.html` has a
-/// second entry for `/dir/`, which it allows too.
+/// A pattern and its rule. `W` is the integer type for offsets into the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatternEntry<W> {
     /// Offset of the normalized pattern in `RobotsTxt::text`.
     start: W,
     line: W,
-    /// Length of the literal: the part of the pattern before any wildcard. A path must begin with the literal.
+    /// Length of the literal: the part of the pattern before any wildcard, with which a path must begin.
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// Several values in one integer. The highest three bits contain the rule's kind and the pattern's [`Shape`]. For a
-    /// pattern without wildcards, the other bits are the number of entries from its parent ([`super::index`]) to this
-    /// entry, or 0 if it has no parent. For a pattern with wildcards, the other bits are the result of
-    /// [`needs`](Self::needs).
+    /// The highest three bits are the rule's kind and the pattern's [`Shape`]. The others are the result of
+    /// [`needs`](Self::needs) for a pattern with wildcards, and of [`parent`](Self::parent) for one without.
     link: u16,
 }
 
@@ -31,22 +28,19 @@ pub(super) struct PatternEntry<W> {
 pub(super) enum Shape {
     /// No wildcard, except at the end: matches every path that begins with the literal part.
     Prefix,
-    /// Ends in `$` and has no `*`: matches only the path that equals the pattern before the `$`.
+    /// Has no `*` and ends in `$`: matches only the path that equals the pattern before the `$`.
     Exact,
     /// Contains a `*`, and not only at the end.
     Wild,
-    /// Contains a `*` and ends in `$`, so the path must end as the pattern does.
+    /// Contains a `*` and ends in `$`: the path must end as the pattern does.
     WildToEnd,
 }
 
-/// The precedence of a matching rule. The longer pattern wins, then the rule that allows, then the rule that is first
-/// in the file.
+/// The precedence of a matching rule: the longer pattern wins, then `Allow`, then the first in the file.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Rank(u64);
 
-/// An integer type in which offsets and counts are stored.
 pub(super) trait Offset: Copy + Into<u32> {
-    /// Returns the offset as a `usize`, to index a slice.
     fn at(self) -> usize {
         let wide: u32 = self.into();
         wide as usize
@@ -56,7 +50,6 @@ pub(super) trait Offset: Copy + Into<u32> {
 // === impl Entry ===
 
 impl PatternEntry<u32> {
-    /// Compiles the pattern that begins at `start` in `text` and has `length` bytes.
     pub(super) fn new(text: &[u8], start: usize, length: usize, line: u32, kind: RuleKind) -> Self {
         let pattern = &text[start..start + length];
         let (body, dollar) = match pattern {
@@ -64,15 +57,14 @@ impl PatternEntry<u32> {
             _ => (pattern, false),
         };
         let stars = body.iter().rev().take_while(|byte| **byte == b'*').count();
-        // Drop each `*` at the end, because a pattern matches every continuation anyway. In `/a*$`, the `*` makes the
-        // `$` meaningless.
+        // A pattern matches every continuation, so each `*` at its end is dropped. In `/a*$`, the `*` makes the `$`
+        // meaningless.
         let to_end = dollar && stars == 0;
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
     }
 
     /// Compiles the pattern of the directory that an `Allow` for an index page also allows (see [`index_directory`]).
-    /// Returns `None` if the pattern is not for an index page. If a path matches both patterns, that of the page wins,
-    /// because it is longer.
+    /// Returns `None` for other patterns.
     pub(super) fn directory(text: &[u8], start: usize, length: usize, line: u32) -> Option<Self> {
         let body = &text[start..start + index_directory(&text[start..start + length])?];
         Some(Self::of_body(start, body, true, body.len() + 1, line, RuleKind::Allow))
@@ -98,9 +90,8 @@ impl PatternEntry<u32> {
         }
     }
 
-    /// Records that the parent of this pattern (see [`super::index`]) is `distance` entries before it. A distance above
-    /// [`DISTANCE`] does not fit, so `DISTANCE` is recorded. The search then continues from the entry at this distance,
-    /// and gets to the parent from there.
+    /// Records that the parent of this pattern is `distance` entries before it. If that exceeds [`DISTANCE`], the
+    /// search continues from the entry at `DISTANCE`, and gets to the parent from there.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -109,7 +100,6 @@ impl PatternEntry<u32> {
         }
     }
 
-    /// Records which bytes a path must contain to match this pattern with wildcards.
     pub(super) fn with_needs(self, needs: u16) -> Self {
         Self {
             link: self.link & !DISTANCE | needs & DISTANCE,
@@ -117,7 +107,6 @@ impl PatternEntry<u32> {
         }
     }
 
-    /// Returns the entry with offsets of two bytes, if they fit.
     pub(super) fn narrow(self) -> Option<PatternEntry<u16>> {
         Some(PatternEntry {
             start: self.start.try_into().ok()?,
@@ -151,7 +140,6 @@ impl<W: Offset> PatternEntry<W> {
         }
     }
 
-    /// Returns the precedence of the rule. Of several rules that match, the one with the highest rank wins.
     pub(super) fn rank(&self) -> Rank {
         Rank::new(self.length, self.link & ALLOW != 0, self.line.into())
     }
@@ -163,7 +151,6 @@ impl<W: Offset> PatternEntry<W> {
         }
     }
 
-    /// Returns the length of the normalized pattern in bytes. The longest matching pattern wins.
     pub(super) fn length(&self) -> u16 {
         self.length
     }
@@ -172,14 +159,13 @@ impl<W: Offset> PatternEntry<W> {
         self.literal.into()
     }
 
-    /// Returns the literal: the part of the pattern before any wildcard. A path must begin with the literal.
     pub(super) fn literal<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         &text[start..start + self.literal_len()]
     }
 
-    /// Returns whether the literal comes before `path` in byte order, or equals it. `head` has the first bytes of
-    /// `path` as one number. Comparing this number is sufficient in nearly all cases.
+    /// Returns whether the literal sorts before `path` or equals it. `head`, the first bytes of `path`, decides nearly
+    /// all cases.
     pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let start = self.start.at();
         let length = self.literal_len();
@@ -190,21 +176,21 @@ impl<W: Offset> PatternEntry<W> {
         length <= Head::BYTES || self.literal(text) <= path
     }
 
-    /// Returns whether `path` begins with the literal. `head` has the first bytes of `path`.
+    /// Returns whether `path`, whose first bytes are `head`, begins with the literal.
     pub(super) fn begins(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let length = self.literal_len();
         Head::at(text, self.start.at()).first(length) == head.first(length)
             && (length <= Head::BYTES || path.starts_with(self.literal(text)))
     }
 
-    /// Returns which bytes a path must contain to match this pattern with wildcards. In a table with few such patterns,
-    /// these are two classes of bytes ([`super::prefilter::Classes`]); in a table with many, a pair of neighbouring
-    /// bytes ([`super::prefilter::PairFilter`]).
+    /// Returns which bytes a path must contain to match this pattern with wildcards: classes of bytes
+    /// ([`super::prefilter::Classes`]) in a table with few such patterns, a pair ([`super::prefilter::PairFilter`]) in
+    /// one with many.
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
 
-    /// Returns the part of the pattern after the literal, from the first `*` on.
+    /// Returns the part of the pattern from the first `*` on.
     pub(super) fn tail<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &self.body(text)[self.literal_len()..]
     }
@@ -214,8 +200,8 @@ impl<W: Offset> PatternEntry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // Cut off the last byte, which is the `$`. For the directory of an index page, the last byte is the first
-            // letter of `index.htm` in place of a `$`.
+            // The last byte is the `$`, or for the directory of an index page, the first letter of `index.htm` in its
+            // place.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];
@@ -226,7 +212,7 @@ impl<W: Offset> PatternEntry<W> {
         }
     }
 
-    /// Returns whether any path can match the pattern. No path can match `foo` or `$`, because paths begin with `/`.
+    /// Returns whether any path can match the pattern. Paths begin with `/`, so none matches `foo` or `$`.
     pub(super) fn is_live(&self, text: &[u8]) -> bool {
         match self.literal(text) {
             [] => self.shape() != Shape::Exact,
@@ -240,14 +226,12 @@ impl Rank {
     /// A rank that is lower than that of any rule.
     pub(super) const NONE: Self = Self(0);
 
-    /// Creates a rank. `length` is the length of the normalized pattern in bytes.
     pub(super) fn new(length: u16, allow: bool, line: u32) -> Self {
         let allow = if allow { RANK_ALLOW } else { 0 };
         Self(u64::from(length) << RANK_LENGTH | allow | u64::from(!line))
     }
 
-    /// Returns whether the rule allows the path. A `Disallow` without a pattern (length 0) matches every path and
-    /// forbids nothing.
+    /// Returns whether the rule allows the path. A `Disallow` without a pattern (length 0) forbids nothing.
     pub(super) fn allows(self) -> bool {
         self.0 & RANK_ALLOW != 0 || self.0 >> RANK_LENGTH == 0
     }
@@ -258,8 +242,6 @@ impl Rank {
 impl Offset for u16 {}
 impl Offset for u32 {}
 
-/// Converts an offset or a count to the type in which it is stored. It always fits, because [`super::line::MAX_BODY`]
-/// limits the file.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "MAX_BODY bounds every offset and count below 2^32"
@@ -269,22 +251,21 @@ pub(super) fn offset(n: usize) -> u32 {
     n as u32
 }
 
-/// Returns where the directory ends in the pattern of an index page. Returns `None` for other patterns. In Google's
-/// parser, an `Allow` for `/dir/index.html` (or any last segment that begins with `index.htm`) also allows `/dir/`
-/// alone.
+/// Returns where the directory ends in the pattern of an index page, or `None` for other patterns. In Google's parser,
+/// an `Allow` for `/dir/index.html` (or another name that begins with `index.htm`) also allows `/dir/` alone.
 pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
     let slash = memrchr(b'/', pattern)?;
     pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)
 }
 
-/// Returns whether any path can match `pattern`, given that paths begin with a slash.
+/// Returns whether any path can match `pattern`. Paths begin with a slash.
 pub(super) fn can_match(pattern: &[u8]) -> bool {
     matches!(pattern, [b'/' | b'*', ..])
 }
 
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
-    // The length fits into 16 bits: MAX_LINE limits the pattern, and escaping turns one byte into three at most.
+    // It fits into 16 bits: MAX_LINE limits the pattern, and escaping turns one byte into three at most.
     u16::try_from(length).unwrap_or(u16::MAX)
 }
 

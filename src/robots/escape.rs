@@ -1,8 +1,8 @@
 //! Normalizes patterns and paths, so that they can be compared byte by byte (RFC 9309 §2.2.2).
 //!
-//! Google's parser never changes a path. In a pattern, it writes escapes in upper case and escapes non-ASCII octets.
-//! The RFC profile changes patterns and paths, so that an escape such as `%62` equals its character. It keeps `%2A` and
-//! `%24`, because an escaped `*` or `$` is never a wildcard.
+//! Google's parser changes only patterns: it writes escapes in upper case and escapes non-ASCII octets. The RFC profile
+//! makes an escape such as `%62` equal to its character, but keeps `%2A` and `%24`, because an escaped `*` or `$` is
+//! never a wildcard.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     for unit in Units(inner) {
         in_query |= matches!(unit, Unit::Raw(b'?'));
         match (profile, unit) {
-            // This `$` is not at the end of the pattern, so it is an ordinary character. Escape it as in a path.
+            // This `$` is not at the end of the pattern, so it is an ordinary character.
             (Profile::Rfc9309, Unit::Raw(b'$')) => push_escaped(&mut spelled, b'$'),
             (Profile::Rfc9309, Unit::Escaped(octet)) if is_the_same_plain(octet, in_query) => {
                 spelled.push(octet.into())
@@ -38,8 +38,7 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     Cow::Owned(spelled)
 }
 
-/// Returns the normalized `path`. Allocates only in the RFC profile, and only if the path contains a `%`, a `*`, a `$`
-/// or a non-ASCII octet.
+/// Allocates only in the RFC profile, and only for a path with a `%`, a `*`, a `$` or a non-ASCII octet.
 pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     let special = |octet: &u8| matches!(octet, b'%' | b'*' | b'$' | 0x80..);
     if profile == Profile::Google || !path.iter().any(special) {
@@ -61,7 +60,6 @@ pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
 /// One character or one `%xx` escape of a pattern or a path.
 pub(super) enum Unit {
     Raw(u8),
-    /// The octet that the escape `%xx` stands for.
     Escaped(u8),
 }
 
@@ -88,10 +86,8 @@ fn octet(high: u8, low: u8) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// Returns whether a character means the same with and without its escape. This is true for unreserved characters
-/// (RFC 3986 §2.3) and for most reserved ones (§2.2; RFC 9309 §2.2.2 compares these as equal). For `/`, `?` and `#`, it
-/// is true only in the query: `/a%2Fb` is another path than `/a/b`. It is false for `*` and `$`, which are wildcards if
-/// they are not escaped.
+/// Returns whether a character means the same with and without its escape: unreserved characters (RFC 3986 §2.3) and
+/// most reserved ones do (RFC 9309 §2.2.2). `/`, `?` and `#` do only in the query, `*` and `$` never.
 fn is_the_same_plain(octet: u8, in_query: bool) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~:[]@!&'()+,;=".contains(&octet) || in_query && b"/?#".contains(&octet)
 }
@@ -107,7 +103,7 @@ fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     }
 }
 
-/// Returns whether the hex digits of all escapes (`%xx`) are in upper case.
+/// Returns whether the hex digits of all escapes are in upper case.
 fn is_upper(pattern: &[u8]) -> bool {
     let mut rest = pattern;
     while let Some(at) = memchr::memchr(b'%', rest) {

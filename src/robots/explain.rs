@@ -1,8 +1,8 @@
-//! Explains why a robots.txt allows or disallows a path: which rule decided, which groups apply, and why every other
-//! rule lost (RFC 9309 §2.2).
+//! Explains why a robots.txt allows or disallows a path: which rule decided, and why every other rule lost (RFC 9309
+//! §2.2).
 //!
-//! It parses the text again and compares each rule with the path. That is far slower than
-//! [`Agent::decide`](super::Agent::decide), but has the same result. The proxy never uses it for a decision.
+//! It parses the text again, so it is far slower than [`Agent::decide`](super::Agent::decide), with the same result.
+//! The proxy never uses it for a decision.
 
 mod weigh;
 
@@ -18,20 +18,18 @@ use super::{
 /// Why a path is allowed or disallowed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Explanation<'a> {
-    /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matches; the path is then allowed.
+    /// The rule that decided. `None` if no rule matches, which allows the path.
     pub rule: Option<Weighed<'a>>,
-    /// The agents whose rules apply: the requested agent if the file names it, otherwise everyone (`*`).
+    /// Whose rules apply: the requested agent's if the file names it, otherwise everyone's (`*`).
     pub choice: Choice<'a>,
-    /// The groups that apply to the agent, in the order of the file: all that name it, or if there is none, all for
-    /// `*`.
+    /// The groups that apply, in the order of the file.
     pub groups: Vec<Group<'a>>,
-    /// Number of rules in `groups`. But 0 if the path is allowed regardless of the rules, as `/robots.txt` is in the
-    /// RFC profile.
+    /// Number of rules in `groups`, or 0 if the path is allowed regardless of them, as `/robots.txt` is in the RFC
+    /// profile.
     pub considered: usize,
-    /// The rules that lost. The one that is nearest to winning comes first. Omits each rule that does not match this
-    /// path ([`LossReason::DoesNotMatch`]) and is shorter than the winner: it would have lost even if it matched.
+    /// The rules that lost, nearest to winning first. A rule that does not match and is shorter than the winner is left
+    /// out, because it would have lost even if it matched.
     pub competitors: Vec<Competitor<'a>>,
 }
 
@@ -40,23 +38,21 @@ pub struct Explanation<'a> {
 pub struct Group<'a> {
     /// The user-agent lines, at least one.
     pub agents: Vec<AgentLine<'a>>,
-    /// Number of rules in the group.
     pub rules: usize,
 }
 
 /// A rule and its normalized pattern.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Weighed<'a> {
-    /// Whether the line is an `Allow` or a `Disallow`, also if it misspells the word.
     pub kind: RuleKind,
-    /// The line as written; see [`Rule::text`](super::Rule::text).
+    /// See [`Rule::text`](super::Rule::text).
     pub text: Cow<'a, str>,
-    /// The normalized pattern, which is ASCII. Of several matching rules, the one with the longest pattern wins.
+    /// See [`Rule::pattern`](super::Rule::pattern).
     pub pattern: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
-    /// Whether the pattern is not in the file, but follows from an `Allow` for an index page. In Google's profile, an
-    /// `Allow` for `/dir/index.html` also means `/dir/$`.
+    /// Whether the pattern is that of a directory: in Google's profile, an `Allow` for `/dir/index.html` also means
+    /// `/dir/$`.
     pub directory: bool,
 }
 
@@ -81,9 +77,8 @@ impl<'a> Group<'a> {
 // === impl Competitor ===
 
 impl Competitor<'_> {
-    /// Returns how many bytes at the start of the pattern equal the start of the path. Counts only bytes before the
-    /// pattern's first `*`. The higher the number, the nearer the rule is to matching. It is 0 for a rule that never
-    /// matches.
+    /// Returns how many bytes at the start of the pattern, up to its first `*`, equal the start of the path. It is 0
+    /// for a rule that never matches.
     #[must_use]
     pub fn literal_fit(&self) -> usize {
         let pattern = &*self.rule.pattern;
@@ -99,23 +94,21 @@ impl Competitor<'_> {
 /// Why a rule did not decide.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LossReason {
-    /// The rule matches, but an `Allow` of the same length matches too and wins (RFC 9309 §2.2.2).
+    /// The rule matches, but an `Allow` of the same length wins (RFC 9309 §2.2.2).
     TieAllowWins,
-    /// The rule matches, but an earlier rule of the same kind and length matches too.
+    /// The rule matches, but an earlier rule of the same kind and length wins.
     TieEarlier,
     /// The rule matches, but is shorter than the rule that decided.
     ShorterMatch,
-    /// The rule does not match this path.
     DoesNotMatch {
         /// How many bytes at the start of the pattern match the path. A `*` counts as one byte.
         fits: usize,
     },
-    /// The rule matches no path. Every path begins with `/`, but the pattern begins with neither `/` nor `*`.
+    /// The rule matches no path, because its pattern begins with neither `/` nor `*`.
     NeverMatches,
 }
 
-/// Explains why the robots.txt `body` allows or disallows `path` for the agents of `choice`. Parses `body` with
-/// `profile`.
+/// Explains why the robots.txt `body` allows or disallows `path` for the agents of `choice`.
 ///
 /// `path` begins with `/` and includes the query; see [`path_of_url`](super::path_of_url).
 ///
@@ -149,16 +142,15 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     }
 }
 
-/// Returns the `choice` and the `groups` that an [`Explanation`] of any path has. This is for decisions without an
-/// explanation, because something other than the rules made them.
+/// Returns the `choice` and the `groups` of an [`Explanation`], for a decision that the rules did not make.
 #[must_use]
 pub fn groups_for<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>) -> (Choice<'a>, Vec<Group<'a>>) {
     let (choice, groups) = applying(groups::read(profile, body), choice);
     (choice, groups.into_iter().map(Group::new).collect())
 }
 
-/// Keeps the groups that apply to the agents of `choice`: all that name them, or if there is none, all for `*`. Also
-/// returns `choice` in the first case, and [`Choice::Everyone`] in the second.
+/// Keeps the groups that name the agents of `choice`, or if there is none, those for `*`. Also returns the choice that
+/// applies.
 fn applying<'a>(mut all: Vec<GroupText<'a>>, choice: Choice<'a>) -> (Choice<'a>, Vec<GroupText<'a>>) {
     let named = all.iter().any(|group| group.names(choice));
     let choice = if named { choice } else { Choice::Everyone };
@@ -166,8 +158,8 @@ fn applying<'a>(mut all: Vec<GroupText<'a>>, choice: Choice<'a>) -> (Choice<'a>,
     (choice, all)
 }
 
-/// Iterates over the lines of a file as the parser sees them: the number, from 1, and the content. The content lacks
-/// the line end and a byte-order mark. It is cut at a NUL and after 16,663 bytes.
+/// Iterates over the lines of a file as the parser sees them: the number, from 1, and the content without the line end.
+/// The content is cut at a NUL and after 16,663 bytes.
 pub fn numbered_lines(body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     Lines::new(body)
 }

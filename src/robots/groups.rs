@@ -1,7 +1,5 @@
-//! The groups in the text of a robots.txt: which agents they name, and which rules they contain (RFC 9309 §2.2.1).
-//! [`super::explain()`] and [`super::lint()`] use them to describe a file to people.
-//!
-//! It compares no rule with a path, and knows no User-Agent field of a request.
+//! The groups in the text of a robots.txt: their agents and rules (RFC 9309 §2.2.1). [`super::explain()`] and
+//! [`super::lint()`] use them to describe a file to people.
 
 use std::borrow::Cow;
 
@@ -31,22 +29,20 @@ pub struct AgentLine<'a> {
     pub line: u32,
 }
 
-/// A group as written in the file.
 pub(super) struct GroupText<'a> {
     pub(super) agents: Vec<AgentLine<'a>>,
     pub(super) rules: Vec<RuleText<'a>>,
 }
 
-/// A rule as written in the file.
 pub(super) struct RuleText<'a> {
     pub(super) kind: RuleKind,
-    /// The whole line, without its comment and surrounding white space.
+    /// Without the comment and surrounding white space.
     pub(super) text: &'a [u8],
     pub(super) pattern: &'a [u8],
     pub(super) line: u32,
 }
 
-/// Returns all groups of `body`, in order. Rules before the first user-agent apply to no agent and are in no group.
+/// Returns all groups, in order. Rules before the first user-agent apply to no agent and are in no group.
 pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
     let mut groups: Vec<GroupText<'_>> = Vec::new();
     for (line, bytes) in Lines::new(body) {
@@ -57,7 +53,6 @@ pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
             LineKey::UserAgent => {
                 let agent = AgentLine::new(record.value, line);
                 match groups.last_mut() {
-                    // The group has no rule yet, so this user-agent line belongs to it.
                     Some(group) if group.rules.is_empty() => group.agents.push(agent),
                     _ => groups.push(GroupText {
                         agents: vec![agent],

@@ -1,18 +1,15 @@
-//! The first eight bytes of a string (a path, a pattern or a name) as one number. Comparing two such numbers is faster
-//! than comparing two strings, and most strings already differ in these bytes.
-//!
-//! If the numbers are equal, the strings can still differ in later bytes, which callers have to compare.
+//! The first eight bytes of a string as one number. Comparing two numbers is faster than comparing two strings, and
+//! most strings already differ in these bytes. Callers have to compare the later bytes.
 
-/// The first [`BYTES`](Head::BYTES) bytes of a string as a number, padded with zeros. Numbers sort as their strings do,
-/// if the strings contain no NUL.
+/// The first [`BYTES`](Head::BYTES) bytes of a string, padded with zeros. Heads sort as their strings do, if these
+/// contain no NUL.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Head(u64);
 
 // === impl Head ===
 
 impl Head {
-    /// Size of a head in bytes. The text of a file ends with this number of zeros, so that eight bytes can be read at
-    /// any offset in the file.
+    /// The text of a file ends with this number of zeros, so that a head can be read at any offset.
     pub(super) const BYTES: usize = size_of::<u64>();
 
     pub(super) fn of(string: &[u8]) -> Self {
@@ -23,24 +20,22 @@ impl Head {
         Self((0..Self::BYTES).fold(0, byte))
     }
 
-    /// Returns the head of the part of `text` that begins at `start`.
     pub(super) fn at(text: &[u8], start: usize) -> Self {
         let head = text.get(start..).and_then(<[u8]>::first_chunk);
         Self(head.map_or(0, |head| u64::from_be_bytes(*head)))
     }
 
-    /// Returns the head with zeros in place of all bytes after the first `length`.
+    /// Replaces all bytes after the first `length` by zeros.
     pub(super) fn first(self, length: usize) -> Self {
         let rest = Self::BYTES - length.min(Self::BYTES);
-        // `checked_shl` returns `None` if `length` is 0, which shifts out all bits.
+        // `checked_shl` returns `None` if `length` is 0, and all bits have to go.
         let mask = u64::MAX.checked_shl(8 * rest as u32).unwrap_or(0);
         Self(self.0 & mask)
     }
 
-    /// Converts to ASCII lower case.
     pub(super) fn lower(self) -> Self {
-        // Handle all eight bytes in one calculation. In the first sum, the high bit of each byte says whether the byte
-        // is at least `A`; in the second, whether it is greater than `Z`.
+        // Calculate with all eight bytes at once. The high bit of each byte says in the first sum whether the byte is
+        // at least `A`, in the second whether it is greater than `Z`.
         let low = self.0 & !EACH_HIGH;
         let from_a = low + EACH * u64::from(0x80 - b'A');
         let past_z = low + EACH * u64::from(0x7F - b'Z');

@@ -1,26 +1,24 @@
-//! The patterns of a file, arranged so that a decision inspects only the few that can match.
+//! The patterns of a file, arranged so that a decision inspects only the few that can match. It does not allocate once
+//! it is built.
 //!
-//! An index does not allocate once it is built. It has one table of patterns for each combination of groups that
-//! applies to some agent. A table begins with the patterns without wildcards, sorted as bytes. The patterns with
-//! wildcards follow, highest precedence first. If a table has many patterns with wildcards, it first groups them by two
-//! neighbouring bytes that a path must contain to match ([`Buckets`]).
+//! There is one table of patterns for each combination of groups that applies to some agent. Patterns without wildcards
+//! come first, sorted as bytes; those with wildcards follow, highest precedence first or, if they are many, in
+//! [`Buckets`].
 //!
 //! A pattern without wildcards can have a parent: the longest other pattern that it begins with, such as `/a` for
-//! `/a/b`. A table omits a pattern that could never win against its parent. So a search goes from a pattern to its
-//! parent, then to the parent's parent, and so on: the first of these patterns that matches wins.
+//! `/a/b`. Patterns that could never win against their parent are left out. So a search goes from a pattern to its
+//! parent and so on, and the first that matches wins.
 
 use super::{
     entry::{Offset, PatternEntry},
     prefilter::Pair,
 };
 
-/// All tables of patterns of a file.
 #[derive(Debug)]
 pub(super) struct Index<W> {
     pub(super) entries: Box<[PatternEntry<W>]>,
     pub(super) tables: Box<[PatternRange<W>]>,
-    /// For tables with many wildcard patterns: which of these patterns need the same two bytes. `None` if the file has
-    /// no such table, as is usual.
+    /// For tables with many wildcard patterns. `None` if the file has no such table, as is usual.
     pub(super) buckets: Option<Box<Buckets<W>>>,
 }
 
@@ -32,11 +30,11 @@ pub(super) struct PatternRange<W> {
     pub(super) end: W,
 }
 
-/// Groups the wildcard patterns of each table that has many of them, by two neighbouring bytes in the pattern. A
-/// decision then inspects only the patterns whose two bytes are in the path.
+/// Groups the wildcard patterns of each table that has many of them, by two neighbouring bytes. A decision inspects
+/// only the patterns whose two bytes are in the path.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
-    /// Where each table's buckets are, in the order of the tables.
+    /// In the order of the tables.
     pub(super) ranges: Box<[BucketRange<W>]>,
     pub(super) buckets: Box<[Bucket<W>]>,
 }
@@ -52,15 +50,15 @@ pub(super) struct BucketRange<W> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<W> {
     pub(super) pair: Pair,
-    /// Where the patterns of this bucket end, counted from the table's first pattern with wildcards. They begin where
-    /// those of the previous bucket end.
+    /// Where the bucket ends, counted from the table's first pattern with wildcards. It begins where the previous one
+    /// ends.
     pub(super) end: W,
 }
 
 // === impl Index ===
 
 impl<W: Offset> Index<W> {
-    /// Returns the patterns of one table: first those without wildcards, then those with.
+    /// Returns the patterns of one table without wildcards, then those with.
     pub(super) fn entries_of(&self, table: usize) -> (&[PatternEntry<W>], &[PatternEntry<W>]) {
         let start = match table {
             0 => 0,
@@ -71,7 +69,6 @@ impl<W: Offset> Index<W> {
         entries.split_at(wilds.at() - start)
     }
 
-    /// Returns the size of the index in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         let buckets = self.buckets.as_ref().map_or(0, |buckets| buckets.weight());
         size_of_val(&*self.entries) + size_of_val(&*self.tables) + buckets
@@ -79,7 +76,6 @@ impl<W: Offset> Index<W> {
 }
 
 impl Index<u32> {
-    /// Returns the index with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Index<u16>> {
         Some(Index {
             entries: self.entries.iter().map(|entry| entry.narrow()).collect::<Option<_>>()?,
@@ -118,14 +114,12 @@ impl<W: Offset> Buckets<W> {
         Some(&self.buckets[start..self.ranges[range].end.at()])
     }
 
-    /// Returns the size of the buckets in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.ranges) + size_of_val(&*self.buckets)
     }
 }
 
 impl Buckets<u32> {
-    /// Returns the buckets with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Buckets<u16>> {
         let range = |range: &BucketRange<u32>| {
             Some(BucketRange {

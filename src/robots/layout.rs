@@ -1,7 +1,5 @@
 //! Builds the tables of the [`Index`]: sorts the patterns, removes those that can never decide, and links each to its
-//! parent (such as `/a/b` to `/a`).
-//!
-//! It matches no path. Sorting n patterns takes time in proportion to n log n, and everything else in proportion to n.
+//! parent (such as `/a/b` to `/a`). For n patterns, it takes time in proportion to n log n.
 
 use std::cmp::Reverse;
 
@@ -11,14 +9,13 @@ use super::{
     prefilter::{Classes, Pair, PairFilter},
 };
 
-/// The tables of patterns that have already been built.
 pub(super) struct Layout<'t> {
     text: &'t [u8],
     entries: Vec<PatternEntry<u32>>,
     tables: Vec<PatternRange<u32>>,
     ranges: Vec<BucketRange<u32>>,
     buckets: Vec<Bucket<u32>>,
-    // Work space for building a table. The next table uses it again, so that it is allocated only once.
+    // Work space that is allocated once for all tables.
     literals: Vec<PatternEntry<u32>>,
     wilds: Vec<PatternEntry<u32>>,
     above: Vec<usize>,
@@ -27,7 +24,7 @@ pub(super) struct Layout<'t> {
 // === impl Layout ===
 
 impl<'t> Layout<'t> {
-    /// Creates an empty layout. Patterns are parts of `text`. `patterns` is their approximate number.
+    /// Patterns are parts of `text`. `patterns` is their approximate number.
     pub(super) fn new(text: &'t [u8], patterns: usize) -> Self {
         Self {
             text,

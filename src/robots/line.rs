@@ -1,14 +1,10 @@
-//! Splits a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details open). Also
+//! Splits a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details open), and
 //! determines how much of a long file is used.
-//!
-//! It does not look into a line, except for a NUL, which ends the line's content. [`super::record`] parses the content.
 
 use memchr::{memchr, memchr2, memrchr2};
 
-/// An iterator over the lines of a file, numbered from 1.
-///
-/// A line ends in LF, CR or CRLF; the last one needs no ending. The content of a line ends at a NUL, and after
-/// [`MAX_LINE`] bytes at the latest. The rest of the line is dropped and does not count as a line of its own.
+/// The lines of a file, numbered from 1. A line ends in LF, CR or CRLF. Its content ends at a NUL or after [`MAX_LINE`]
+/// bytes, and the rest is dropped.
 pub(super) struct Lines<'a> {
     rest: Option<&'a [u8]>,
     number: u32,
@@ -64,10 +60,9 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
 }
 
-/// Returns the part of a file that robotgate uses: the lines within the first `limit` bytes, or all of a shorter file.
-/// `read` is the beginning of the file, with at least [`BEYOND`] bytes after `limit`, if the file has them. A line that
-/// goes beyond the limit is dropped, because its beginning could mean something else than the whole line. A line end
-/// directly after the limit is still included.
+/// Returns the part of a file that robotgate uses: the whole lines within the first `limit` bytes. A line that is cut
+/// there is dropped, because its beginning could mean something else. `read` must contain the file up to [`BEYOND`]
+/// bytes after `limit`.
 ///
 /// ```
 /// use robotgate::robots::counted;
@@ -90,37 +85,35 @@ pub fn counted(read: &[u8], limit: usize) -> &[u8] {
     }
 }
 
-/// Skips a byte-order mark at the start of the file, or a part of one, as Google's parser does.
+/// Skips a byte-order mark or a part of one, as Google's parser does.
 fn without_mark(body: &[u8]) -> &[u8] {
     &body[common_prefix(body, BYTE_ORDER_MARK)..]
 }
 
-/// Returns the part of a line that is parsed: at most [`MAX_LINE`] bytes, and nothing after a NUL.
+/// Returns the part of a line that is parsed; see [`Lines`].
 pub(super) fn content(line: &[u8]) -> &[u8] {
     let line = &line[..line.len().min(MAX_LINE)];
     memchr(0, line).map_or(line, |end| &line[..end])
 }
 
-/// Returns how many bytes at their start `a` and `b` have in common.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// How many bytes of a robots.txt robotgate uses, after content decoding: 500 KiB. This is Google's limit, and the
-/// minimum in RFC 9309 §2.5. robotgate ignores all bytes after these.
+/// How many bytes of a robots.txt robotgate uses, after content decoding: 500 KiB, which is Google's limit and the
+/// minimum in RFC 9309 §2.5.
 pub const LIMIT: usize = 500 * 1024;
 
-/// How many bytes to read after the limit: two for the line end of a line that ends exactly at the limit, and one more
-/// to see whether anything follows.
+/// How many bytes to read after the limit: a CRLF that ends the last line, and one more to see whether anything
+/// follows.
 pub const BEYOND: usize = 3;
 
-/// Maximum length of a line in bytes, as in Google's parser: eight URLs of 2,083 bytes each, the longest that browsers
-/// accept, minus one byte for a terminator.
+/// Maximum length of a line in bytes, as in Google's parser: eight times the longest URL of browsers (2,083 bytes),
+/// minus a terminator.
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
-/// Maximum size of a file in bytes. Fetched files are far smaller. The limit is needed so that each offset in
-/// `RobotsTxt::text` fits into four bytes. This text is at most five times as long as the file, because it also
-/// contains normalized patterns (up to three bytes for each byte of a pattern) and their offsets (four bytes each).
+/// Maximum size of a file in bytes, so that each offset in `RobotsTxt::text` fits into four bytes. With its normalized
+/// patterns and their offsets, that text is at most five times as long as the file.
 pub(super) const MAX_BODY: usize = 512 << 20;
 
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

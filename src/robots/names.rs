@@ -1,6 +1,5 @@
-//! The agents that a robots.txt names, and their rules (RFC 9309 §2.2.1).
-//!
-//! It looks up product tokens, and does not read the User-Agent field of a request.
+//! The agents that a robots.txt names (RFC 9309 §2.2.1). It looks up product tokens, and does not read the User-Agent
+//! field of a request.
 
 use std::cmp::Ordering;
 
@@ -14,10 +13,9 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Names<W>(Box<[Name<W>]>);
 
-/// An agent that the file names.
 #[derive(Clone, Copy, Debug)]
 struct Name<W> {
-    /// Offset in the file at which the name occurs first.
+    /// Where the name occurs first in the file.
     start: W,
     /// The number of the agent's set of rules; see [`super::ruleset`].
     set: W,
@@ -26,7 +24,7 @@ struct Name<W> {
 
 /// The agents that the value of a user-agent line names.
 pub(super) enum Named<'a> {
-    /// The value is `*`, or begins with `*` and white space: all agents that no group names.
+    /// `*`, alone or before white space: all agents that no group names.
     Everyone,
     Agent {
         /// The part that Google's parser reads: letters, `-` and `_`, up to the first other character. Can be empty.
@@ -36,20 +34,18 @@ pub(super) enum Named<'a> {
     },
 }
 
-/// An occurrence of an agent's name in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Mention {
     start: u32,
     length: u16,
-    /// Group to which the user-agent line belongs.
     group: u32,
 }
 
 // === impl Names ===
 
 impl Names<u32> {
-    /// Creates the names from `mentions`, which must be in the order of the file. `set_of` returns the number of the
-    /// set of rules for a list of groups.
+    /// `mentions` must be in the order of the file. `set_of` returns the number of the set of rules for a list of
+    /// groups.
     pub(super) fn new(mut mentions: Vec<Mention>, text: &[u8], mut set_of: impl FnMut(&[u32]) -> u32) -> Self {
         mentions.sort_by(|a, b| caseless(a.of(text), b.of(text)));
         let mut groups = Vec::new();
@@ -67,12 +63,10 @@ impl Names<u32> {
         Self(names.collect())
     }
 
-    /// Iterates over the numbers of the sets of rules, one for each name. The numbers can be changed.
     pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut u32> {
         self.0.iter_mut().map(|name| &mut name.set)
     }
 
-    /// Returns the names with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Names<u16>> {
         let name = |name: &Name<u32>| {
             Some(Name {
@@ -86,7 +80,7 @@ impl Names<u32> {
 }
 
 impl<W: Offset> Names<W> {
-    /// Finds the name that equals `wanted`, ignoring ASCII case. Returns the name as the file first spells it, and the
+    /// Finds the name that equals `wanted`, ignoring ASCII case. Returns it as the file first spells it, with the
     /// number of its set of rules.
     pub(super) fn find<'t>(&self, text: &'t [u8], wanted: &str) -> Option<(&'t str, u32)> {
         let wanted = wanted.as_bytes();
@@ -101,11 +95,10 @@ impl<W: Offset> Names<W> {
         };
         let at = self.0.binary_search_by(order).ok()?;
         let name = &self.0[at];
-        // All names are valid UTF-8, so this never fails.
+        // This never fails, because all names are valid UTF-8.
         Some((str::from_utf8(name.of(text)).ok()?, name.set.into()))
     }
 
-    /// Returns the size of the names in memory in bytes, without their text.
     pub(super) fn weight(&self) -> usize {
         size_of_val(&*self.0)
     }
@@ -123,11 +116,10 @@ impl<W: Offset> Name<W> {
 // === impl Mention ===
 
 impl Mention {
-    /// Creates a mention of the name at offset `start`. The user-agent line belongs to `group`.
     pub(super) fn new(start: usize, name: &str, group: u32) -> Self {
         Self {
             start: offset(start),
-            // The length fits, because MAX_LINE limits it.
+            // It fits, because MAX_LINE limits it.
             length: u16::try_from(name.len()).unwrap_or(u16::MAX),
             group,
         }
@@ -142,7 +134,7 @@ impl Mention {
 // === impl Named ===
 
 impl<'a> Named<'a> {
-    /// Parses `value`, the value of a user-agent line, which has no white space at its ends.
+    /// Parses the value of a user-agent line, which has no white space at its ends.
     pub(super) fn read(value: &'a [u8]) -> Self {
         if let [b'*', rest @ ..] = value
             && rest.first().is_none_or(|b| is_space(*b))
@@ -160,7 +152,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns whether Google's parser accepts all of `agent` as a product token. An empty string is not a product token.
+/// Returns whether Google's parser accepts all of `agent` as a product token.
 pub(super) fn is_product_token(agent: &str) -> bool {
     !agent.is_empty() && agent.bytes().all(is_token)
 }
@@ -169,17 +161,15 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')
 }
 
-/// Returns the bytes as a string, or `None` if they are not UTF-8 and so cannot be an agent's name.
 fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// Returns the bytes of `name` after the first eight, which its [`Head`] contains.
+/// Returns the bytes after those in the [`Head`].
 fn rest(name: &[u8]) -> &[u8] {
     name.get(Head::BYTES..).unwrap_or_default()
 }
 
-/// Compares `a` and `b`, ignoring ASCII case.
 fn caseless(a: &[u8], b: &[u8]) -> Ordering {
     let a = a.iter().map(u8::to_ascii_lowercase);
     a.cmp(b.iter().map(u8::to_ascii_lowercase))

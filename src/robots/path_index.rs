@@ -1,8 +1,7 @@
-//! An index of a path. It is for files with so many patterns that searching the path for each of them takes too long.
-//! The index rejects a pattern if the path lacks some of its bytes or has them in a different order.
+//! An index of a path, for files with so many patterns that searching the path for each of them takes too long. It
+//! rejects most patterns that do not match, and none that match.
 //!
-//! It rejects no pattern that matches, but may keep one that does not match, so a pattern that it keeps still has to be
-//! matched. An index takes 130 KiB of stack, so only a search that takes long builds one.
+//! It takes 130 KiB of stack, so only a search that takes long builds one.
 
 /// Which sequences of three, four and eight bytes a path contains, and where each byte is first and last.
 pub(super) struct PathIndex {
@@ -38,15 +37,14 @@ impl PathIndex {
         path_index
     }
 
-    /// Returns false if `tail`, the part of a pattern from its first `*` on, cannot match the path after the first
-    /// `from` bytes.
+    /// Returns false if `tail`, a pattern from its first `*` on, cannot match the path after the first `from` bytes.
     pub(super) fn may_match(&self, tail: &[u8], from: usize) -> bool {
         let mut from = from;
         for piece in tail.split(|byte| *byte == b'*').take(PIECES) {
             let [head, ..] = piece else {
                 continue;
             };
-            // The earliest place at which this piece, which is between two `*`, can begin.
+            // The earliest place at which this piece can begin.
             let start = from.max(self.first[usize::from(*head)] as usize);
             let last = |(at, byte): (usize, &u8)| self.last[usize::from(*byte)] as usize >= start + at;
             if !piece.iter().enumerate().all(last) || !self.has_runs_of(piece) {
@@ -86,18 +84,16 @@ fn eight(run: [u8; 8]) -> usize {
     spread(u64::from_le_bytes(run))
 }
 
-/// Returns the bit for a sequence of bytes: a hash of the sequence, by multiplication with the golden ratio (Fibonacci
-/// hashing). Several sequences can have the same bit.
+/// Returns the bit for a sequence of bytes, by Fibonacci hashing. Several sequences can have the same bit.
 fn spread(run: u64) -> usize {
     (run.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
 }
 
-/// How many pieces of a pattern are checked. A piece is the text between two `*`. Checking more pieces can take longer
-/// than the search that the check saves.
+/// How many pieces of a pattern (between two `*`) are checked. More can take longer than the search that the check
+/// saves.
 const PIECES: usize = 16;
 
-/// The set `runs` has 2 to the power of `BITS` bits. A path of 60 KiB sets a sixth of these bits, so the index still
-/// recognises most sequences that the path lacks.
+/// The set `runs` has 2 to the power of `BITS` bits. A path of 60 KiB sets a sixth of them.
 const BITS: u32 = 20;
 const WORDS: usize = 1 << (BITS - 6);
 const NOWHERE: u32 = u32::MAX;

@@ -4,8 +4,7 @@ use memchr::memchr;
 
 use super::{Profile, escape, line::MAX_LINE, wild};
 
-/// A pattern as in a rule of a robots.txt (RFC 9309 §2.2.3). A path must begin with it. `*` matches anything, and a `$`
-/// at the end matches the end of the path. Upper and lower case differ.
+/// A pattern with `*` and `$`, as in a rule of a robots.txt (RFC 9309 §2.2.3). Upper and lower case differ.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PathPattern(Box<str>);
 
@@ -19,14 +18,13 @@ impl PathPattern {
         is_short.then(|| Self(escape::of_pattern(Profile::Google, pattern.as_bytes()).into()))
     }
 
-    /// Returns the normalized pattern. It is normalized as in a robots.txt with Google's profile.
+    /// Returns the pattern, normalized as in Google's profile.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns how many bytes [`matches`](Self::matches) searches at most. With a `*` in the pattern, that can be the
-    /// whole path and the whole pattern. Without a `*`, it is at most the length of the pattern.
+    /// Returns how many bytes [`matches`](Self::matches) searches at most.
     #[must_use]
     pub fn searched(&self, path: &[u8]) -> usize {
         let pattern = self.0.as_bytes();
@@ -36,13 +34,12 @@ impl PathPattern {
         }
     }
 
-    /// Returns the memory that the pattern takes on the heap, in bytes, without the allocator's overhead.
+    /// Returns the memory on the heap that the pattern takes, in bytes, without the allocator's overhead.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether the pattern matches every path.
     pub(crate) fn matches_all(&self) -> bool {
         matches!(&*self.0, "/" | "*" | "/*")
     }

@@ -1,11 +1,9 @@
-//! Cheap tests that reject most wildcard patterns before they are matched. They check whether the path contains bytes,
-//! or pairs of neighbouring bytes, that the pattern needs. [`Classes`] are for the few patterns of a small file, a
-//! [`PairFilter`] is for many.
-//!
-//! They reject no pattern that matches, but accept some that do not.
+//! Cheap tests that reject most wildcard patterns before they are matched, because the path lacks bytes that they need.
+//! [`Classes`] are for the few patterns of a small file, a [`PairFilter`] is for many. They reject no pattern that
+//! matches.
 
-/// Which classes of bytes ([`BY_FREQUENCY`]) a path contains, one bit each. A pattern cannot match if it contains a
-/// class that the path lacks. Of the classes in a pattern, only the two that are rarest in paths are tested.
+/// Which classes of bytes ([`BY_FREQUENCY`]) a path contains, one bit each. Of a pattern's classes, only the two that
+/// are rarest in paths are tested.
 #[derive(Clone, Copy)]
 pub(super) struct Classes(u64);
 
@@ -13,8 +11,7 @@ pub(super) struct Classes(u64);
 #[derive(Clone, Copy)]
 pub(super) struct PairFilter([u64; 16]);
 
-/// Two neighbouring bytes of a pattern. Two NULs mean that the pattern has no such bytes ([`Pair::NONE`]). No pattern
-/// contains a NUL.
+/// Two neighbouring bytes of a pattern, or [`Pair::NONE`].
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct Pair(pub(super) [u8; 2]);
 
@@ -48,7 +45,6 @@ impl Classes {
                 rare = class;
             }
         }
-        // If all bytes of the pattern are in one class, return that class twice.
         let rare = if rare == 0 { rarest } else { rare };
         u16::from(rarest) | u16::from(rare) << 6
     }
@@ -66,13 +62,13 @@ impl PairFilter {
         Self(bits)
     }
 
-    /// Returns true if the path contains `pair`. Can also return true for a pair that the path does not contain,
-    /// because pairs share bits. Always true for [`Pair::NONE`].
+    /// Returns whether the path contains `pair`. Can be wrongly true, because pairs share bits; always true for
+    /// [`Pair::NONE`].
     pub(super) fn has(&self, pair: Pair) -> bool {
         self.meets(Self::needs(pair))
     }
 
-    /// Returns the same as [`has`](Self::has), for a pair in the form that [`needs`](Self::needs) returns.
+    /// Returns the same as [`has`](Self::has), for the result of [`needs`](Self::needs).
     pub(super) fn meets(&self, needs: u16) -> bool {
         let bit = usize::from(needs);
         bit > 1023 || self.0[bit >> 6] & 1 << (bit & 63) != 0
@@ -86,8 +82,7 @@ impl PairFilter {
         }
     }
 
-    /// Returns false if the path cannot match a pattern that contains `body`, because `body` has two neighbouring bytes
-    /// that the path lacks.
+    /// Returns false if `body` has two neighbouring bytes that the path lacks.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }
@@ -96,10 +91,10 @@ impl PairFilter {
 // === impl Pair ===
 
 impl Pair {
-    /// Stands for patterns without two neighbouring bytes between wildcards, such as `*a*`.
+    /// For patterns without two neighbouring bytes between wildcards, such as `*a*`. No pattern contains a NUL.
     pub(super) const NONE: Self = Self([0, 0]);
 
-    /// Iterates over all pairs of neighbouring bytes in `bytes`, without pairs that contain a `*`.
+    /// Iterates over all pairs of neighbouring bytes, except those with a `*`.
     pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
         bytes
             .array_windows()
@@ -108,8 +103,7 @@ impl Pair {
     }
 }
 
-/// Returns the number of the bit for a pair. Any two pairs of lower-case letters have different bits. Other pairs can
-/// share a bit.
+/// Returns the number of the bit for a pair. Pairs of lower-case letters never share a bit, but other pairs can.
 fn bit([first, second]: [u8; 2]) -> u16 {
     ((u16::from(first) * 33) ^ u16::from(second)) & 1023
 }

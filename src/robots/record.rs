@@ -1,7 +1,5 @@
-//! Parses one line as a record: a key, a value, and the meaning of the key (RFC 9309 §2.2). In Google's profile, it
-//! accepts typos, longer words that begin with a key, and missing colons, as Google's parser does.
-//!
-//! It does not know the group of a record, and changes no value.
+//! Parses one line as a key and a value (RFC 9309 §2.2). In Google's profile, it accepts typos, longer words that begin
+//! with a key, and missing colons, as Google's parser does.
 
 use memchr::{memchr, memchr2};
 
@@ -11,13 +9,12 @@ use super::{Profile, RuleKind};
 #[derive(Debug)]
 pub(super) struct GroupLine<'a> {
     pub(super) key: LineKey,
-    /// The text after the colon, without white space at its ends.
     pub(super) value: &'a [u8],
-    /// The whole line, without its comment and white space at its ends. It ends with `value`.
+    /// The whole line, without its comment and surrounding white space. It ends with `value`.
     pub(super) text: &'a [u8],
 }
 
-/// The key and value of any line, whatever the key means, without white space at their ends.
+/// The key and value of any line, whatever the key means, without surrounding white space.
 pub(super) struct KeyValue<'a> {
     /// The whole line; see [`GroupLine::text`].
     pub(super) text: &'a [u8],
@@ -25,7 +22,6 @@ pub(super) struct KeyValue<'a> {
     pub(super) value: &'a [u8],
 }
 
-/// The meaning of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum LineKey {
     UserAgent,
@@ -35,8 +31,7 @@ pub(super) enum LineKey {
 // === impl Record ===
 
 impl<'a> GroupLine<'a> {
-    /// Parses a rule or a user-agent line. Returns `None` for any other line: such a line affects no decision and does
-    /// not end a group.
+    /// Returns `None` for any other line, which affects no decision and does not end a group.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
         let key = LineKey::read(profile, key)?;
@@ -94,7 +89,7 @@ fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     words_end.is_none().then_some(blank)
 }
 
-/// Returns whether a byte separates words: a space or a tab. Other white space is only removed from the ends of a text.
+/// Returns whether a byte separates words. Other white space is only trimmed.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
@@ -121,15 +116,15 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
 const ALLOW: LineKey = LineKey::Rule(RuleKind::Allow);
 const DISALLOW: LineKey = LineKey::Rule(RuleKind::Disallow);
 
-/// The keys of RFC 9309 §2.2, which are compared ignoring case.
+/// The keys of RFC 9309 §2.2.
 const GRAMMAR: &[(&[u8], LineKey)] = &[
     (b"user-agent", LineKey::UserAgent),
     (b"allow", ALLOW),
     (b"disallow", DISALLOW),
 ];
 
-/// The spellings that Google's parser accepts. A key only needs to *begin* with one of them, ignoring case. The first
-/// spelling that a key begins with determines its meaning.
+/// The spellings that Google's parser accepts. A key only needs to *begin* with one of them, ignoring case, and the
+/// first one counts.
 const SPELLINGS: &[(&[u8], LineKey)] = &[
     (b"user-agent", LineKey::UserAgent),
     (b"useragent", LineKey::UserAgent),

@@ -1,7 +1,7 @@
-//! The rules of each agent in a file, from all groups that name it (RFC 9309 §2.2.1). The patterns of an agent are in
-//! one table. If that would take too much memory, they are in several tables, one for each of its groups.
+//! The rules of each agent in a file, from all groups that name it (RFC 9309 §2.2.1). They are in one table for each
+//! agent or, if that would take too much memory, in one for each of its groups.
 //!
-//! It matches no path. Whatever the file contains, the memory is in proportion to its size.
+//! Whatever the file contains, the memory is in proportion to its size.
 
 use std::{collections::HashMap, mem::take};
 
@@ -19,14 +19,13 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Ruleset<W> {
     pub(super) index: Index<W>,
-    /// The number of the set of rules for `*`. `None` if the file has no group for `*`.
+    /// The number of the set of rules for `*`, if the file has a group for it.
     pub(super) everyone: Option<u32>,
     pub(super) tokens: Names<W>,
-    /// The whole names of user-agents that Google's parser reads only in part, such as `MJ12bot` (it reads `MJ`).
+    /// See [`Draft::words`].
     pub(super) words: Names<W>,
-    /// The sets of rules that consist of several tables, each as the indexes of its tables. Sets are referred to by
-    /// number. A set with one table has the index of that table as its number. The number of a set in `unions` is its
-    /// index there plus the total number of tables.
+    /// The sets of rules that consist of several tables. Such a set has as its number its index here plus the number of
+    /// tables; any other set has the index of its only table.
     unions: Box<[Box<[u32]>]>,
 }
 
@@ -47,7 +46,7 @@ impl Ruleset<u32> {
     pub(super) fn new(mut draft: Draft<'_>) -> (Self, Box<[u8]>) {
         let (tokens, words) = (take(&mut draft.tokens), take(&mut draft.words));
         let mut binder = TableBuilder::new(&draft);
-        // Build the set for `*` first. The memory limit is not reached yet, so this set always has only one table.
+        // Build the set for `*` before the memory limit is reached, so that it always has only one table.
         let mut everyone = (!draft.everyone.is_empty()).then(|| binder.bind(&draft.everyone));
         let mut tokens = Names::new(tokens, &draft.text, |groups| binder.bind(groups));
         let mut words = Names::new(words, &draft.text, |groups| binder.bind(groups));
@@ -66,7 +65,6 @@ impl Ruleset<u32> {
         (ruleset, draft.text.into())
     }
 
-    /// Returns the rules with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Ruleset<u16>> {
         Some(Ruleset {
             index: self.index.narrow()?,
@@ -79,7 +77,6 @@ impl Ruleset<u32> {
 }
 
 impl<W: Offset> Ruleset<W> {
-    /// Searches the rules of the set with the number `set`.
     pub(super) fn search(&self, set: u32, search: &mut Search<'_>) {
         match self.union(set) {
             None => search.table(&self.index, set as usize),
@@ -91,7 +88,6 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// Returns the highest ranks of the patterns in the set with the number `set`.
     pub(super) fn reach(&self, set: u32, text: &[u8]) -> HighestRanks {
         let of_table = |reach: HighestRanks, table: u32| {
             let (literals, wilds) = self.index.entries_of(table as usize);
@@ -104,7 +100,6 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// Returns the size of the rules in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         let unions: usize = self.unions.iter().map(|union| size_of_val(&**union)).sum();
         self.index.weight() + self.tokens.weight() + self.words.weight() + size_of_val(&*self.unions) + unions
@@ -130,8 +125,8 @@ impl<'d> TableBuilder<'d> {
         }
     }
 
-    /// Returns the number of the set of rules for agents with exactly these groups. For a set with one table, it is the
-    /// index of that table. For a set with several tables, it is [`UNION`] plus the set's index in `unions`.
+    /// Returns the number of the set of rules for agents with exactly these groups: the index of its only table, or
+    /// [`UNION`] plus its index in `unions`.
     fn bind(&mut self, groups: &[u32]) -> u32 {
         if let [group] = *groups {
             return self.table_of_group(group);
@@ -170,12 +165,10 @@ impl<'d> TableBuilder<'d> {
     }
 }
 
-/// The memory limit for agents with several groups: the number of copied patterns, as a multiple of the number of
-/// patterns in the file. Each such agent gets one table with copies of the patterns of all its groups. Once the limit
-/// is reached, further such agents use the separate tables of their groups. Without this limit, memory could grow with
-/// the square of the file's size: thousands of agents can share a large group, and each have a small one too.
+/// How many patterns may be copied into tables for agents with several groups, as a multiple of the patterns in the
+/// file. Without this limit, memory could grow with the square of the file's size, because thousands of agents can
+/// share a large group and each have a small one too.
 const SPARE: usize = 4;
 
-/// Marks the number of a set with several tables while the tables are being built. Once all tables are built, the mark
-/// is replaced by the total number of tables.
+/// Marks the number of a set with several tables, until all tables are built and their number can be added.
 const UNION: u32 = 1 << 31;

@@ -1,8 +1,7 @@
-//! The search for the rule that decides a path: the best rule that matches (RFC 9309 §2.2.2).
+//! The search for the rule that decides a path: the best rule that matches (RFC 9309 §2.2.2). It does not allocate.
 //!
-//! It does not allocate. The work is at most the number of patterns with wildcards times the length of the path, plus
-//! the length of the file. The budget of a [`Search`] limits the work for wildcards, because only that can become
-//! large.
+//! The work for wildcards can be the number of patterns times the length of the path, so a budget limits it. All other
+//! work is at most in proportion to the length of the file.
 
 use super::{
     RuleId,
@@ -22,23 +21,19 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
-    /// Quick tests of the path. Each is built once, when a table first needs it, because an agent can have thousands of
-    /// tables.
+    /// Quick tests of the path. Each is built only once, because an agent can have thousands of tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
-    /// An index of the path. It is `None` unless the search takes long.
+    /// `None` unless the search takes long.
     path_index: Option<&'a PathIndex>,
-    /// Number of bytes of the path that were searched for patterns with wildcards.
+    /// Number of bytes that were searched for patterns with wildcards. The search ends once this exceeds `budget`.
     searched: usize,
-    /// The search ends once it has searched more bytes than this.
     budget: usize,
 }
 
 // === impl Search ===
 
 impl<'a> Search<'a> {
-    /// Creates a search for `path`. `text` contains the patterns. The search stops once it has searched more than
-    /// `budget` bytes for patterns with wildcards.
     pub(super) fn new(text: &'a [u8], path: &'a [u8], budget: usize) -> Self {
         Self {
             text,
@@ -54,18 +49,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the number of bytes that were searched for patterns with wildcards.
     pub(super) fn searched(&self) -> usize {
         self.searched
     }
 
-    /// Returns whether the search took so long that it skipped patterns with wildcards. It then has to be repeated
-    /// [`with`](Self::with) a path index.
+    /// Returns whether the search took so long that it skipped patterns, and has to be repeated [`with`](Self::with) an
+    /// index.
     pub(super) fn is_long(&self) -> bool {
         self.path_index.is_none() && self.searched > LONG
     }
 
-    /// Adds an index of the path, for a search that takes long.
     pub(super) fn with(self, path_index: &'a PathIndex) -> Self {
         Self {
             path_index: Some(path_index),
@@ -73,13 +66,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns whether the path is allowed, and the rule that decides. If no rule matches, the path is allowed. If the
-    /// search exceeded its budget, the result is not valid.
+    /// Returns whether the path is allowed, and the rule that decides. Not valid if the search exceeded its budget.
     pub(super) fn finish(self) -> (bool, Option<RuleId>) {
         (self.rule.is_none() || self.best.allows(), self.rule)
     }
 
-    /// Searches one table of `index` for a rule that wins against the best rule that was found in other tables.
+    /// Searches one table for a rule that wins against the best one so far.
     pub(super) fn table<W: Offset>(&mut self, index: &Index<W>, table: usize) {
         let (literals, wilds) = index.entries_of(table);
         self.literals(literals);
@@ -92,10 +84,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches `entries`, which are patterns without wildcards, in the order of their bytes.
+    /// Searches patterns without wildcards, which are in the order of their bytes.
     fn literals<W: Offset>(&mut self, entries: &[PatternEntry<W>]) {
-        // Find the last pattern that sorts before the path or equals it. Only this one, its parent, the parent of its
-        // parent and so on can match.
+        // Only the last pattern that sorts before the path or equals it can match, and its parent, the parent's parent
+        // and so on.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;
@@ -117,15 +109,14 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // The pattern has many parents, as `/a/b/c/d` has `/a/b/c`, `/a/b` and `/a`. Count how many bytes at
-                // the start of the path and of the parent that is reached now are equal. A parent that is longer than
-                // this number of bytes cannot match.
+                // The pattern has many parents. Skip those that are longer than what this entry and the path have in
+                // common.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }
     }
 
-    /// Searches a few patterns with wildcards. They are sorted, highest precedence first.
+    /// Searches a few patterns with wildcards, which are sorted, highest precedence first.
     fn wilds<W: Offset>(&mut self, entries: &[PatternEntry<W>]) {
         let classes = *self.classes.get_or_insert_with(|| Classes::of(self.path));
         for entry in entries.iter().filter(|entry| classes.meet(entry.needs())) {
@@ -138,7 +129,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches many patterns with wildcards, which are in `buckets`. Each bucket is sorted, highest precedence first.
+    /// Searches many patterns with wildcards. Each bucket is sorted, highest precedence first.
     fn buckets<W: Offset>(&mut self, entries: &[PatternEntry<W>], buckets: &[Bucket<W>]) {
         let entries_of = |bucket: usize| {
             let start = bucket.checked_sub(1).map_or(0, |before| buckets[before].end.at());
@@ -201,10 +192,8 @@ impl<'a> Search<'a> {
 /// A search of up to this number of bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// How many parents of a pattern to compare with the path one by one. If there are more parents, those that are longer
-/// than the common beginning of pattern and path (`shared`) are skipped.
+/// How many parents of a pattern are compared with the path one by one, before `shared` is computed to skip some.
 const SHALLOW: usize = 4;
 
-/// Looking up the bucket of one pair of bytes takes as long as testing this many buckets one after the other. So the
-/// pairs of the path are looked up only if there are far more buckets than pairs.
+/// Looking up the bucket of a pair takes as long as testing this many buckets one after the other.
 const STEPS: usize = 8;

@@ -1,7 +1,5 @@
-//! What an agent may fetch of a site if the path is unknown, as in a tunnel.
-//!
-//! It looks at each pattern alone, and does not find out which paths several patterns match together. So it can return
-//! [`SiteAccess::Mixed`] although all paths have the same verdict.
+//! What an agent may fetch of a site if the path is unknown, as in a tunnel. It looks at each pattern alone, so it can
+//! return [`SiteAccess::Mixed`] although all paths have the same verdict.
 
 use super::{
     entry::{Offset, PatternEntry, Rank, Shape},
@@ -11,22 +9,19 @@ use super::{
 /// What an agent may fetch, for all paths of a site together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SiteAccess {
-    /// Every path is allowed.
     AllAllowed,
-    /// Every path is disallowed, except `/robots.txt`, which robotgate allows whatever the rules say.
+    /// Every path is disallowed, except `/robots.txt`, which robotgate always allows.
     AllDisallowed,
-    /// The verdict depends on the path, or may depend on it.
+    /// The verdict may depend on the path.
     Mixed,
 }
 
-/// The highest ranks among the patterns of an agent. Patterns that match no path are left out.
+/// The highest ranks among the patterns of an agent, without patterns that match no path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HighestRanks {
     /// Highest rank of a pattern that matches every path.
     universal: Rank,
-    /// Highest rank of a pattern that disallows some path.
     disallow: Rank,
-    /// Highest rank of a pattern that allows some path.
     allow: Rank,
 }
 
@@ -39,7 +34,6 @@ impl HighestRanks {
         allow: Rank::NONE,
     };
 
-    /// Returns the ranks after taking another pattern into account.
     pub(super) fn with<W: Offset>(mut self, entry: &PatternEntry<W>, text: &[u8]) -> Self {
         let rank = entry.rank();
         if is_universal(entry, text) {
@@ -53,8 +47,7 @@ impl HighestRanks {
         self
     }
 
-    /// Returns what the agent may fetch. A pattern that matches every path always wins against patterns of lower rank.
-    /// So only patterns of the same or a higher rank matter.
+    /// A pattern that matches every path wins against all patterns of lower rank, so only the others matter.
     pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
             SiteAccess::AllAllowed
@@ -66,8 +59,7 @@ impl HighestRanks {
     }
 }
 
-/// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. All paths begin with `/`, so a pattern
-/// without `$` that matches `/` matches every path.
+/// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. It does if it matches `/` and has no `$`.
 fn is_universal<W: Offset>(entry: &PatternEntry<W>, text: &[u8]) -> bool {
     match entry.shape() {
         Shape::Exact | Shape::WildToEnd => false,

@@ -1,7 +1,7 @@
 //! The statements of a robots.txt other than `Allow` and `Disallow`: sitemaps, crawl delays, and how content may be
-//! used. They are for people and programs to read.
+//! used.
 //!
-//! This module does not interpret the values. `crawl_delay` and `usage` do, for decisions.
+//! It does not interpret the values. `crawl_delay` and `usage` do, for decisions.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -16,13 +16,11 @@ use crate::text::words;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Statement<'a> {
     pub kind: StatementKind,
-    /// The value as written, without comment and surrounding white space. Octets that are not UTF-8 are replaced.
-    /// Control characters stay.
+    /// The value without comment and surrounding white space. Invalid UTF-8 is replaced, control characters stay.
     pub value: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
-    /// The user-agent lines above the statement. Empty if the statement applies to the whole file, or comes before the
-    /// first user-agent line.
+    /// The user-agent lines above the statement. Empty if there are none, or if it applies to the whole file.
     pub agents: Arc<[AgentLine<'a>]>,
 }
 
@@ -46,10 +44,9 @@ words! {
 /// Returns all statements of `body`, in order.
 ///
 /// A statement such as `Crawl-delay` applies to the user-agent lines in a row above it. A rule or another such
-/// statement ends this row. So in `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay applies
-/// only to `a`, as its author intends, but the rule applies to `a` and `b`. One exception: for `Content-Signal` and
-/// `Content-Usage`, a `Crawl-delay` does not end the row, because the specifications of these two do not mention
-/// `Crawl-delay`.
+/// statement ends this row, except that a `Crawl-delay` does not end it for `Content-Signal` and `Content-Usage`. So in
+/// `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay applies only to `a`, but the rule to
+/// both.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};
@@ -72,7 +69,7 @@ pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
     .collect()
 }
 
-/// A [`Statement`] with its value as bytes, which need not be UTF-8.
+/// A [`Statement`] whose value need not be UTF-8.
 pub(super) struct RawStatement<'a> {
     pub(super) kind: StatementKind,
     pub(super) value: &'a [u8],
@@ -80,7 +77,7 @@ pub(super) struct RawStatement<'a> {
     pub(super) agents: Arc<[AgentLine<'a>]>,
 }
 
-/// Returns the same as [`statements`], but with values as bytes, which need not be UTF-8.
+/// Returns the same as [`statements`], but with values that need not be UTF-8.
 pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<'_>> {
     let mut found = Vec::new();
     let (mut run, mut run_of_use) = (Run::default(), Run::default());
@@ -116,8 +113,7 @@ pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<
 
 /// Iterates over `statements`, and returns for each whether it applies to the agents of `choice`.
 ///
-/// This does the same as [`Statement::applies_to`], but looks only once at user-agent lines that several statements
-/// share. A file can have thousands of statements and thousands of user-agent lines.
+/// This is faster than [`Statement::applies_to`] for each, because statements can share thousands of user-agent lines.
 pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl Iterator<Item = bool> + 's {
     let mut last = None;
     statements.iter().map(move |statement| match last {
@@ -136,7 +132,7 @@ pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> i
 struct Run<'a> {
     open: Vec<AgentLine<'a>>,
     /// The last complete row of user-agent lines. All statements below it share this list, because a file can have
-    /// thousands of statements and of user-agent lines.
+    /// thousands of both.
     ended: Arc<[AgentLine<'a>]>,
 }
 
@@ -158,8 +154,8 @@ impl<'a> Run<'a> {
 // === impl Statement ===
 
 impl Statement<'_> {
-    /// Returns whether the statement applies to the agents of `choice`. It does if it is for the whole file, or below a
-    /// user-agent line that names them.
+    /// Returns whether the statement is for the whole file, or below a user-agent line that names the agents of
+    /// `choice`.
     #[must_use]
     pub fn applies_to(&self, choice: Choice<'_>) -> bool {
         !self.kind.is_of_a_group() || self.agents.iter().any(|agent| agent.names(choice))
@@ -169,8 +165,7 @@ impl Statement<'_> {
 // === impl StatementKind ===
 
 impl StatementKind {
-    /// Returns the kind of the statement with this key. In Google's profile, a sitemap's key only needs to begin with
-    /// `sitemap` or `site-map`.
+    /// In Google's profile, a sitemap's key only needs to begin with `sitemap` or `site-map`.
     pub(super) fn of_key(profile: Profile, key: &[u8]) -> Option<Self> {
         if profile == Profile::Google && (begins(key, b"sitemap") || begins(key, b"site-map")) {
             return Some(Self::Sitemap);
@@ -190,8 +185,7 @@ impl StatementKind {
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
     let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
     let kind = StatementKind::of_key(profile, key)?;
-    // In other lines that Google's parser reads, white space can replace the colon, but not in `Content-Signal` and
-    // `Content-Usage`.
+    // In `Content-Signal` and `Content-Usage`, white space cannot replace the colon, unlike in other lines.
     let is_about_use = matches!(kind, StatementKind::ContentSignal | StatementKind::ContentUsage);
     (!is_about_use || text.contains(&b':')).then_some((kind, value))
 }

@@ -1,17 +1,13 @@
-//! Extracts from a URL the part that is compared with the patterns of rules: the path and the query.
-//!
-//! It neither validates nor normalizes a URL. The proxy has done that.
+//! Extracts from a URL the part that is compared with the patterns of rules: the path and the query. It neither
+//! validates nor normalizes the URL.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr3, memmem};
 
-/// Returns the path and the query of `url`, as [`super::Agent::decide`] needs them. The result equals that of Google's
-/// parser, even if `url` is no valid URL.
+/// Returns the path and the query of `url`, as Google's parser does, even if `url` is not a valid URL.
 ///
-/// The scheme, the host and the fragment are removed. The text after two slashes at the start is a host. For a URL
-/// without a path and for an invalid URL, the result is `/`. A path that starts with `?` or `;` gets a slash before it.
-/// A NUL ends the path.
+/// The result always begins with `/`. Text after two slashes at the start is a host, and a NUL ends the path.
 ///
 /// ```
 /// use robotgate::robots::path_of_url;
@@ -42,8 +38,7 @@ pub fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(slashed)
 }
 
-/// Returns the offset at which the host starts: after `://`. Returns 0 if there is no `://`, or if the path begins
-/// before it.
+/// Returns the offset at which the host starts: after a `://` that comes before the path, otherwise 0.
 fn after_scheme(url: &[u8]) -> usize {
     match memmem::find(url, b"://") {
         Some(at) if find_path(&url[..at]).is_none() => at + 3,

@@ -1,10 +1,8 @@
 //! How a site allows its content to be used, according to its robots.txt: `Content-Usage` (draft-ietf-aipref-attach-05
 //! with the labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
 //!
-//! A line about use applies to the agents that a rule in its place would apply to, with one exception: it ends the row
-//! of user-agent lines above it. So in `User-agent: a`, `Content-Usage: …`, `User-agent: b`, `Content-Usage: …`, the
-//! last line applies only to `b`, but a rule in its place would apply to both. For a path that a rule disallows, a line
-//! about use means nothing, so callers first check that the path is allowed.
+//! A line about use applies to the user-agent lines in a row above it; see [`super::statements`]. It means nothing for
+//! a path that a rule disallows, so callers first check that the path is allowed.
 
 mod values;
 
@@ -27,26 +25,25 @@ use crate::usage::Vocabulary;
 /// What a robots.txt says to an agent about the use of the content at one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// What the `Content-Signal` lines of the agent's groups say.
     signals: Preferences,
-    /// What the `Content-Usage` lines say. Of the lines that match the path, only those with the longest pattern apply.
+    /// Of the `Content-Usage` lines that match the path, only those with the longest pattern.
     usage: Preferences,
 }
 
-/// All lines of a robots.txt about use that apply to an agent, for any path.
+/// All lines about use that apply to an agent, for any path.
 #[derive(Clone, Debug)]
 pub struct SiteUsage<'a> {
     lines: Vec<&'a UsageLine>,
 }
 
-/// What the file says about each use, in the order of [`Vocabulary::labels`]. `None` if it says nothing about the use.
+/// For each label of [`Vocabulary::labels`], what the file says about its use, if anything.
 type Preferences = [Option<Preference>; MAX_LABELS];
 
 /// Whether a site allows a use of its content, and which line says so.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Preference {
     pub allowed: bool,
-    /// Number of the line, from 1. If several lines say the same, the number of the first.
+    /// Number of the first line that says so, from 1.
     pub line: u32,
 }
 
@@ -55,14 +52,12 @@ pub struct Preference {
 pub struct SitePreference {
     /// `false` if any line forbids the use.
     pub allowed: bool,
-    /// Number of the line that `allowed` comes from, from 1. If several lines say the same, a line about all paths is
-    /// preferred to a line about some paths.
+    /// Number of a line that says so, from 1. A line about all paths is preferred.
     pub line: u32,
     /// Whether `allowed` applies to all paths of the site.
     pub everywhere: bool,
 }
 
-/// All lines of a robots.txt about the use of content.
 #[derive(Debug, Default)]
 pub(super) struct UsageLines {
     lines: Box<[UsageLine]>,
@@ -70,44 +65,40 @@ pub(super) struct UsageLines {
     runs: Box<[Run]>,
     /// The patterns in the lines about use, followed by the zeros that [`Head::at`] needs.
     patterns: Box<[u8]>,
-    /// Number of lines about use plus the number of user-agent lines above them. Each search reads all of these.
+    /// Number of lines about use plus the user-agent lines above them. Each search reads all of these.
     searched: usize,
 }
 
-/// The most memory that [`UsageLines`] can take. It is computed without parsing these lines.
+/// The most memory that [`UsageLines`] can take, computed without parsing these lines.
 #[derive(Debug, Default)]
 pub(super) struct UsageBound {
     /// Number of lines about use, and their total length in bytes.
     lines: usize,
     bytes: usize,
-    /// Number of user-agent lines.
     agents: usize,
 }
 
-/// User-agent lines in a row. Each entry has the offset of the line's value in the file, and the value's length.
+/// User-agent lines in a row: the offset of each value in the file, and its length.
 type Run = Box<[(u32, u32)]>;
 
-/// A line about the use of content.
 #[derive(Clone, Copy, Debug)]
 struct UsageLine {
     vocabulary: Vocabulary,
-    /// Index in `runs` of the user-agent lines above the line.
+    /// Index in [`UsageLines::runs`].
     run: u32,
     line: u32,
-    /// The pattern at the start of the line's value. The line applies to the paths that match it. Empty if the value
-    /// has no pattern.
+    /// The pattern at the start of the line's value. Empty if the value has none, so that it applies to all paths.
     pattern: PatternEntry<u32>,
     /// Whether the pattern matches every path.
     covers_site: bool,
-    /// What the line says about each use, in the order of [`Vocabulary::labels`].
     values: Values,
 }
 
 // === impl Usage ===
 
 impl Usage {
-    /// Returns whether the site allows the use that `label` names. `None` if no line says anything about it. If lines
-    /// disagree, one that forbids the use wins.
+    /// Returns whether the site allows the use that `label` names, or `None` if no line says. A line that forbids it
+    /// wins.
     #[must_use]
     pub fn preference(&self, vocabulary: Vocabulary, label: &str) -> Option<Preference> {
         let at = vocabulary.labels().iter().position(|known| known.name == label)?;
@@ -136,8 +127,7 @@ impl Usage {
 // === impl SiteUsage ===
 
 impl SiteUsage<'_> {
-    /// Returns whether the site allows the use that `label` names, when the path is unknown. `None` if no line says
-    /// anything about it.
+    /// Returns whether the site allows the use that `label` names, or `None` if no line says.
     #[must_use]
     pub fn of_site(&self, vocabulary: Vocabulary, label: &str) -> Option<SitePreference> {
         let at = vocabulary.labels().iter().position(|known| known.name == label)?;
@@ -166,7 +156,7 @@ impl UsageBound {
         self.agents += 1;
     }
 
-    /// Counts a line that is neither a rule nor a user-agent line, if it can be a line about the use of content.
+    /// Counts a line other than a rule or a user-agent line, if it can be about the use of content.
     pub(super) fn add_other(&mut self, line: &[u8]) {
         let line = trim(line);
         if begins(line, b"content-") {
@@ -240,9 +230,8 @@ impl UsageLines {
         }
     }
 
-    /// Returns what the lines say about the normalized `path`. Subtracts from `budget` the number of all lines about
-    /// use, the number of their user-agent lines, and the number of bytes that are searched for patterns with
-    /// wildcards. Returns `None` if the budget does not suffice.
+    /// Returns what the lines say about the normalized `path`. Counts its work in `budget` as
+    /// [`Agent::usage_within`](super::Agent::usage_within) does.
     pub(super) fn find(&self, body: &[u8], choice: Choice<'_>, path: &[u8], budget: &mut usize) -> Option<Usage> {
         let mut found = Usage::default();
         self.search(body, choice, path, budget, |line, is_longer| {
@@ -254,7 +243,6 @@ impl UsageLines {
         Some(found)
     }
 
-    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, including lines with a syntax error.
     pub(super) fn usage_lines(&self, body: &[u8], choice: Choice<'_>, path: &[u8]) -> Vec<u32> {
         let mut lines = Vec::new();
         let searched = self.search(body, choice, path, &mut usize::MAX.clone(), |line, is_longer| {
@@ -267,9 +255,8 @@ impl UsageLines {
         lines
     }
 
-    /// Calls `add` for each line that applies to the agents of `choice` and matches `path`. Skips a `Content-Usage`
-    /// line with a shorter pattern than an earlier one. Passes `true` for a `Content-Usage` line with a longer pattern
-    /// than all earlier ones, because it replaces them.
+    /// Calls `add` for each line that applies, except `Content-Usage` lines with a shorter pattern than an earlier one.
+    /// Passes `true` if the line replaces the earlier `Content-Usage` lines, because its pattern is longer.
     fn search(
         &self,
         body: &[u8],
@@ -296,15 +283,12 @@ impl UsageLines {
         Some(())
     }
 
-    /// Returns all lines that apply to the agents of `choice`, for
-    /// [`Agent::usage_of_site`](super::Agent::usage_of_site).
     pub(super) fn of_site(&self, body: &[u8], choice: Choice<'_>) -> SiteUsage<'_> {
         SiteUsage {
             lines: self.applying(body, choice).collect(),
         }
     }
 
-    /// Returns the lines that apply to the agents of `choice`.
     fn applying(&self, body: &[u8], choice: Choice<'_>) -> impl Iterator<Item = &UsageLine> {
         let mut run = None;
         self.lines.iter().filter(move |line| match run {
@@ -328,8 +312,8 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns whether the line's pattern matches `path`. If the pattern contains a `*`, subtracts from `budget` the
-    /// number of bytes after the literal in the path and in the pattern. Returns `None` if `budget` is less than that.
+    /// For a pattern with a `*`, subtracts from `budget` the bytes after the literal, in the path and in the pattern.
+    /// Returns `None` if the budget does not suffice.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

@@ -1,17 +1,13 @@
-//! Matches the part of a pattern from its first `*` on (RFC 9309 §2.2.3).
-//!
-//! It does not allocate, and takes time in proportion to the length of path and pattern. It never has to backtrack:
-//! after a `*`, it is always right to take the leftmost match of the text that follows the `*` in the pattern.
+//! Matches the part of a pattern from its first `*` on (RFC 9309 §2.2.3), in linear time and without allocating. It
+//! never backtracks: after a `*`, the leftmost match of the text that follows is always right.
 
 use memchr::{memchr, memmem};
 
-/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, the path must end with the text
-/// that follows the last `*`.
+/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, it must match up to the end.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
     loop {
-        // Match single bytes between `*` quickly, because patterns that were written to be slow often have many of
-        // them.
+        // Match single bytes between `*` quickly, because hostile patterns often have many of them.
         while let ([byte, b'*', further @ ..], [first, rest @ ..]) = (tail, path)
             && byte == first
             && *byte != b'*'
@@ -53,7 +49,7 @@ fn find_end(path: &[u8], piece: &[u8]) -> Option<usize> {
     }
 }
 
-/// In a path up to this length in bytes, trying each position takes less time than preparing a search with `memmem`.
+/// In a path of up to this many bytes, trying each position takes less time than preparing `memmem`.
 const SHORT: usize = 64;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Tests which rules an explanation lists, and the reason that it gives for each rule that lost. Integration tests
-//! check that [`explain`] and [`Agent::decide`](super::super::Agent::decide) have the same result.
+//! Tests which rules an explanation lists, and why each lost. Integration tests check that [`explain`] and
+//! [`Agent::decide`](super::super::Agent::decide) have the same result.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn each_loser_has_its_reason() {
             "/a",
             vec![(3, DoesNotMatch { fits: 2 })],
         ),
-        // The rule for `/b` is shorter than the winner. It could not have won, so it is not listed.
+        // The rule for `/b` is shorter than the winner, so it is not listed.
         ("disallow: /aa\ndisallow: /b", "/aa", vec![]),
         (
             "disallow: /b\ndisallow: /aa$\ndisallow: a",
@@ -34,16 +34,14 @@ fn each_loser_has_its_reason() {
                 (4, NeverMatches),
             ],
         ),
-        // The path begins with the first three bytes of `/p/x`, but only with the first byte of `/*/*?*ls=`, because
-        // bytes after a `*` do not count. So the rule for `/p/x` is the nearest to winning.
+        // Bytes after a `*` do not count, so the rule for `/p/x` is the nearest to winning.
         (
             "disallow: /*/*?*ls=\ndisallow: /p/x",
             "/p/a?l",
             vec![(3, DoesNotMatch { fits: 3 }), (2, DoesNotMatch { fits: 6 })],
         ),
         ("disallow:\nallow:", "/", vec![(2, TieAllowWins)]),
-        // Four rules of the same length match. The first `Allow` of them decides. Each of the others has its own reason
-        // why it lost.
+        // Four rules of the same length match. The first `Allow` of them decides.
         (
             "disallow: /a\nallow: /b\nallow: /a\nallow: /*\nallow: /a",
             "/a",

@@ -1,8 +1,8 @@
 //! Compares the rules of one agent with one path, and measures how much of each rule matches (RFC 9309 §2.2.2 and
-//! §2.2.3). The longest matching rule wins, then an `Allow`, then the earlier rule.
+//! §2.2.3).
 //!
-//! This module does not deal with groups. Matching never goes back in a path, because after a `*`, it is always right
-//! to take the leftmost match of what follows. So the time is proportional to the length of pattern and path.
+//! Matching takes linear time and never goes back in the path: after a `*`, the leftmost match of what follows is
+//! always right.
 
 use std::{borrow::Cow, cmp::Reverse};
 
@@ -19,14 +19,12 @@ use super::{
     Competitor, LossReason, Weighed,
 };
 
-/// Compares rules with a path.
 pub(super) struct RuleComparer<'p> {
     profile: Profile,
     /// The normalized path.
     path: Cow<'p, [u8]>,
 }
 
-/// A rule, and how much of it matches the path.
 pub(super) struct Weighing<'a> {
     pub(super) rule: Weighed<'a>,
     fit: Fit,
@@ -35,7 +33,6 @@ pub(super) struct Weighing<'a> {
 /// How much of a pattern matches a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Fit {
-    /// The pattern matches.
     Full,
     /// Only this many bytes at the start of the pattern match.
     Part(usize),
@@ -86,19 +83,18 @@ impl Weighing<'_> {
         self.rule.kind == RuleKind::Allow || self.rule.pattern.is_empty()
     }
 
-    /// Returns the precedence of a rule that matches. The smallest value wins.
+    /// Returns the precedence of a rule that matches. The smallest wins.
     fn rank(&self) -> (Reverse<usize>, RuleKind) {
         (Reverse(self.rule.pattern.len()), self.rule.kind)
     }
 
-    /// Returns why the rule lost. Returns `None` if [`Explanation::competitors`](super::Explanation::competitors) omits
-    /// the rule.
+    /// Returns why the rule lost, or `None` if [`Explanation::competitors`](super::Explanation::competitors) omits it.
     fn lost_to(&self, winner: Option<&Self>) -> Option<LossReason> {
         match (self.fit, winner) {
             (Fit::Never, _) => Some(LossReason::NeverMatches),
             (Fit::Part(_), Some(winner)) if self.rule.pattern.len() < winner.rule.pattern.len() => None,
             (Fit::Part(fits), _) => Some(LossReason::DoesNotMatch { fits }),
-            // This rule matches too, and did not win. So it is at most as long as the winner.
+            // This rule matches and did not win, so it is at most as long as the winner.
             (Fit::Full, winner) => Some(match winner {
                 Some(winner) if winner.rule.pattern.len() > self.rule.pattern.len() => LossReason::ShorterMatch,
                 Some(winner) if winner.rule.kind != self.rule.kind => LossReason::TieAllowWins,
@@ -111,11 +107,10 @@ impl Weighing<'_> {
 /// Returns the index of the rule that decides. `weighings` has to be in the order of the file.
 pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
     let matching = weighings.iter().enumerate().filter(|(_, rule)| rule.fit == Fit::Full);
-    // If several rules have the same precedence, `min_by_key` returns the first of them, which is the one that wins.
+    // `min_by_key` returns the first of several equal rules, which is the one that wins.
     matching.min_by_key(|(_, rule)| rule.rank()).map(|(at, _)| at)
 }
 
-/// Returns the rules that lost, for [`Explanation::competitors`](super::Explanation::competitors).
 pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize>) -> Vec<Competitor<'a>> {
     let won = winner.map(|at| &weighings[at]);
     let lost: Vec<Option<LossReason>> = weighings
@@ -137,19 +132,18 @@ pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize
     competitors
 }
 
-/// Returns how far a rule that lost is from winning. The smallest value is the nearest. The reason why the rule lost
-/// counts first, then how many bytes of its pattern match.
+/// Returns how far a rule that lost is from winning. The smallest value is the nearest.
 fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
         LossReason::TieAllowWins | LossReason::TieEarlier => (0, Reverse(0)),
         LossReason::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
-        // Count only the bytes before the first `*`, because the bytes after it can match anywhere in the path.
+        // The bytes after the first `*` do not count, because they can match anywhere in the path.
         LossReason::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
         LossReason::NeverMatches => (3, Reverse(0)),
     }
 }
 
-/// Compares a normalized pattern with a normalized path. `path` begins with `/`.
+/// Compares a normalized pattern with a normalized path, which begins with `/`.
 fn fit(pattern: &str, path: &[u8]) -> Fit {
     if !pattern.is_empty() && !can_match(pattern.as_bytes()) {
         return Fit::Never;
@@ -159,7 +153,6 @@ fn fit(pattern: &str, path: &[u8]) -> Fit {
         None => (pattern, false),
     };
     let mut pieces = body.split('*').peekable();
-    // The part of the pattern before the first `*`. A path must begin with it.
     let head = pieces.next().unwrap_or_default();
     let mut fitting = common_prefix(head.as_bytes(), path);
     if fitting < head.len() {

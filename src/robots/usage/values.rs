@@ -7,12 +7,10 @@ use crate::{
     usage::{Label, Vocabulary},
 };
 
-/// What the value of one line says about each use, in the order of [`Vocabulary::labels`]: whether the use is allowed,
-/// or `None` if the value does not say.
+/// Whether one line allows each use, in the order of [`Vocabulary::labels`]. `None` if the line does not say.
 pub(super) type Values = [Option<bool>; MAX_LABELS];
 
-/// Splits `/path dictionary` into path and dictionary. White space ends the path. If the value does not begin with `/`,
-/// all of it is the dictionary.
+/// Splits `/path dictionary` at the white space. If the value does not begin with `/`, all of it is the dictionary.
 pub(crate) fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     if !value.starts_with(b"/") {
         return (b"", value);
@@ -23,8 +21,8 @@ pub(crate) fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Parses a `Content-Usage` dictionary, such as `train-ai=n, search=y`. Returns each known label in it, and whether the
-/// site allows the use that the label names.
+/// Parses a `Content-Usage` dictionary, such as `train-ai=n, search=y`. Returns each known label, and whether the site
+/// allows its use.
 pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
     let labels = Vocabulary::ContentUsage.labels().iter();
     labels
@@ -32,8 +30,8 @@ pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool
         .filter_map(|(label, said)| Some((label, said?)))
 }
 
-/// Parses a `Content-Signal` value, such as `ai-train=no, search=yes`. Returns each known label in it, and whether the
-/// site allows the use that the label names.
+/// Parses a `Content-Signal` value, such as `ai-train=no, search=yes`. Returns each known label, and whether the site
+/// allows its use.
 pub fn content_signal(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
     let labels = Vocabulary::ContentSignal.labels().iter();
     labels
@@ -41,8 +39,8 @@ pub fn content_signal(value: &[u8]) -> impl Iterator<Item = (&'static Label, boo
         .filter_map(|(label, said)| Some((label, said?)))
 }
 
-/// Parses the preferences of a `Content-Usage` line, which are a dictionary (RFC 9651). Ignores an entry whose value is
-/// neither of the tokens `y` and `n`. If the dictionary has a syntax error, ignores all of it.
+/// Parses a dictionary (RFC 9651). Ignores an entry whose value is not the token `y` or `n`, and the whole dictionary
+/// if it has a syntax error.
 pub(super) fn usage(value: &[u8]) -> Values {
     let mut values = Values::default();
     let Ok(dictionary) = Parser::new(value).parse::<Dictionary>() else {
@@ -65,8 +63,7 @@ pub(super) fn usage(value: &[u8]) -> Values {
     values
 }
 
-/// Parses `key=yes|no` items, separated by commas, ignoring case. Ignores unknown keys and values. If a key has both
-/// values, `no` wins.
+/// Parses `key=yes|no` items, ignoring case and unknown keys and values. `no` wins over `yes`.
 pub(super) fn signals(value: &[u8]) -> Values {
     let mut values = Values::default();
     for signal in value.split(|byte| *byte == b',') {
