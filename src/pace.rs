@@ -1,9 +1,8 @@
 //! Limits how fast bots send requests to one origin: by a gap between requests, by the number of requests at the same
 //! time, and by the pauses that the site asks for.
 //!
-//! [`Limiter`] is a state machine. It is told what happens and when. [`Limiter::next`] then says whether the first
-//! waiting request may be sent now, or when to ask again. It does no I/O and reads no clock. `crate::pacer` keeps a
-//! limiter for each origin and wakes the requests.
+//! [`Limiter`] is a state machine that does no I/O and reads no clock. `crate::pacer` keeps one for each origin and
+//! wakes the requests.
 
 mod backoff;
 mod limiter;

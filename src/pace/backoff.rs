@@ -2,15 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// The pauses of one origin. An incident is a time during which the site is too busy. It is one incident, however many
-/// times the site responds with 429 or 503 during this time.
+/// The pauses of one origin. Each time during which the site is too busy is one incident, however many times the site
+/// responds with 429 or 503.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
-    /// When the last incident began. A 429 or 503 to a request that began before that time belongs to this incident.
+    /// When the last incident began. A 429 or 503 to an earlier request belongs to it.
     began: Option<Instant>,
     until: Option<Instant>,
-    /// Number of incidents without a `Retry-After` since earlier incidents were forgotten; see
-    /// [`is_forgiven`](Self::is_forgiven).
+    /// Number of incidents without a `Retry-After` that are not forgotten yet; see [`is_forgiven`](Self::is_forgiven).
     unspecified: u32,
 }
 
@@ -22,11 +21,10 @@ impl Backoff {
         self.until
     }
 
-    /// Records that a request, which began at `began`, got a 429 or 503 at `now`.
+    /// Records that a request that began at `began` got a 429 or 503 at `now`.
     ///
-    /// `asked` is the value of the response's `Retry-After`. Zero counts as missing, because a busy site cannot mean
-    /// that the next request may follow immediately. Without a `Retry-After`, `spread` (0 to 1) says how much jitter
-    /// lengthens the pause.
+    /// `asked` is the `Retry-After`. Zero counts as missing, because a busy site cannot mean that the next request may
+    /// follow immediately. Without a `Retry-After`, `spread` (0 to 1) sets the jitter that lengthens the pause.
     pub(super) fn note(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         let is_new = self.began.is_none_or(|incident| began > incident);
         if is_new {
@@ -45,7 +43,7 @@ impl Backoff {
                 doubled.min(LONGEST_PAUSE).mul_f64(spread).min(LONGEST_PAUSE)
             }
         };
-        // `max` makes sure that a later response never shortens the pause.
+        // A later response never shortens the pause.
         self.until = self.until.max(now.checked_add(pause));
     }
 
@@ -54,7 +52,7 @@ impl Backoff {
         self.until = self.until.max(Some(until));
     }
 
-    /// Returns whether earlier incidents are forgotten, so that the next pause is as short as the first one.
+    /// Returns whether the next pause is as short as the first one, because earlier incidents are forgotten.
     pub(super) fn is_forgiven(&self, now: Instant) -> bool {
         let quiet_for = self.until.map(|until| now.checked_duration_since(until));
         let forgiven_after = match self.unspecified {
@@ -65,11 +63,11 @@ impl Backoff {
     }
 }
 
-/// The pause after the first incident without a `Retry-After`. It doubles with each further incident of this kind.
+/// The pause after the first incident without a `Retry-After`. It doubles with each further one.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(60);
 /// The longest pause, with or without a `Retry-After`.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
-/// If no incident begins for this time after the end of a pause, the next pause is as short as the first one.
+/// If no incident begins for this time after a pause, the next pause is as short as the first one.
 pub(crate) const QUIET: Duration = Duration::from_secs(30 * 60);
 /// Maximum share by which jitter lengthens a pause. It never shortens one.
 pub(crate) const JITTER: f64 = 0.1;
@@ -84,7 +82,6 @@ mod tests {
     const MINUTE: u64 = 60;
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Returns when the pause ends after each of the responses, in seconds since the start.
     fn pauses(answers: &[Answer], spread: f64) -> Vec<u64> {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
@@ -101,8 +98,7 @@ mod tests {
     /// When the request began, when its response came, and the response's `Retry-After`, in seconds.
     type Answer = (u64, u64, Option<u64>);
 
-    /// The cases of the test. In a fleet, a script on the server computes these pauses, so a test of the fleet uses the
-    /// same cases.
+    /// A script on the fleet's server computes these pauses too, so a test of the fleet uses the same cases.
     pub(crate) const INCIDENTS: &[Case] = &[
         ("Retry-After counts", &[(0, 1, Some(120))], &[121]),
         ("but no longer than a day", &[(0, 1, Some(9_999_999_999))], &[1 + DAY]),

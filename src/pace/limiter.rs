@@ -10,10 +10,9 @@ use super::{
 
 /// Limits the requests to one origin. `K` identifies a bot, `T` a waiting request.
 ///
-/// A request that gets its turn may be sent. [`Step::Go`] gives it the turn, which lasts until [`ended`](Self::ended).
-/// When the request is really sent, the caller reports that with [`sent`](Self::sent). The gap to the next request
-/// begins at that time. Until then, no other request that needs a gap gets a turn. So the gap does not shrink if
-/// connecting takes long.
+/// [`Step::Go`] gives a request its turn, which lasts until [`ended`](Self::ended). The gap to the next request begins
+/// when the caller reports the request as [`sent`](Self::sent). Until then, no other request that needs a gap gets a
+/// turn, so that the gap does not shrink if connecting takes long.
 #[derive(Debug)]
 pub struct Limiter<K, T> {
     queue: Queue<K, T>,
@@ -33,10 +32,9 @@ pub enum Step<T> {
     Go(T),
     /// Refuse this request: it cannot be sent before its deadline. The client can retry it at the given time.
     Refuse(T, Later),
-    /// Call [`Limiter::next`] again at this time, or when something has been reported to the limiter. Nothing has to be
-    /// done until then.
+    /// Call [`Limiter::next`] again at this time, or when something has been reported to the limiter.
     Wait(Instant),
-    /// Nothing: no request waits.
+    /// No request waits.
     Idle,
 }
 
@@ -59,12 +57,11 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Adds a request of `bot` to the queue and returns the request's number. [`next`](Self::next) says when it may be
-    /// sent.
+    /// Adds a request of `bot` to the queue and returns the request's number.
     ///
     /// # Errors
-    /// Fails if the request would wait longer than `max_wait`, or if the queue is full. The error says when the client
-    /// can retry it.
+    /// Fails if the request would wait longer than `max_wait`, or if the queue is full. The error says when to retry
+    /// it.
     pub fn enter(&mut self, now: Instant, bot: K, limits: PaceLimits, owner: T) -> Result<u64, Later> {
         let starts = self.estimate(now, self.queue.ahead(&bot), &limits);
         let deadline = now + limits.max_wait;
@@ -89,7 +86,6 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Returns what makes a request with these limits wait: a pause, the number of running requests, or the gap.
     fn cause(&self, now: Instant, limits: &PaceLimits) -> Cause {
         match () {
             () if self.is_paused(now) => Cause::Pause,
@@ -98,12 +94,11 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Returns whether a pause that the site asked for still lasts.
+    /// Returns whether a pause still lasts.
     pub fn is_paused(&self, now: Instant) -> bool {
         self.backoff.until().is_some_and(|until| until > now)
     }
-    /// Says whether the first waiting request may be sent now, or when to ask again. Waiting requests get their turn
-    /// only from this method and from [`release`](Self::release).
+    /// Says whether the first waiting request may be sent now, or when to ask again.
     pub fn next(&mut self, now: Instant) -> Step<T> {
         let Some(first) = self.queue.first() else {
             return Step::Idle;
@@ -131,27 +126,24 @@ impl<K: Eq, T> Limiter<K, T> {
         next.map_or(Step::Idle, Step::Wait)
     }
 
-    /// Gives a turn to a request, which counts as running from now on. Call this for a request that does not wait in
-    /// the queue.
+    /// Gives a turn to a request that does not wait in the queue.
     pub fn begin(&mut self) {
         self.running += 1;
         self.unsent += 1;
     }
 
-    /// Removes a waiting request from the queue without giving it a turn. Returns `None` if it was not in the queue.
+    /// Removes a waiting request from the queue. Returns `None` if it was not there.
     pub fn leave(&mut self, number: u64) -> Option<T> {
         self.queue.remove(number)
     }
 
-    /// Reports that a running request is sent. Set `sent_before` if the same request is sent again, on another
-    /// connection.
+    /// Reports that a running request is sent. `sent_before` means that it is sent again, on another connection.
     pub fn sent(&mut self, now: Instant, sent_before: bool) {
         self.unsent -= u32::from(!sent_before);
         self.note_request(now);
     }
 
-    /// Reports a request that did not ask for a turn, such as the fetch of a robots.txt. The next request has to keep
-    /// its gap from this one too.
+    /// Reports a request that did not ask for a turn, such as the fetch of a robots.txt. A gap follows it too.
     pub fn note_request(&mut self, now: Instant) {
         self.last = self.last.max(Some(now));
     }
@@ -162,14 +154,13 @@ impl<K: Eq, T> Limiter<K, T> {
         self.unsent -= u32::from(!sent);
     }
 
-    /// Reports that a request, which began at `began`, got a 429 or 503 at `now`. `asked` is the response's
-    /// `Retry-After`. Without one, `spread` (0 to 1) says how much jitter lengthens the pause.
+    /// Reports that a request that began at `began` got a 429 or 503 at `now`. `asked` is the `Retry-After`; without
+    /// one, `spread` (0 to 1) sets the jitter that lengthens the pause.
     pub fn note_busy(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         self.backoff.note(now, began, asked, spread);
     }
 
-    /// Records a pause that another robotgate of the fleet reported. It never shortens the current pause, and lasts at
-    /// most a day.
+    /// Records a pause of at most a day that another robotgate of the fleet reported. Never shortens the current pause.
     pub fn pause(&mut self, now: Instant, left: Duration) {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
@@ -195,15 +186,15 @@ impl<K: Eq, T> Limiter<K, T> {
         (at > now).then_some(Later { at, cause })
     }
 
-    /// Returns whether this limiter can be dropped, because a new one would decide the same. `longest_gap` must be at
-    /// least as long as the gap of every request for which this limiter is used.
+    /// Returns whether this limiter can be dropped, because a new one would decide the same. No request may have a
+    /// longer gap than `longest_gap`.
     pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
         let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)
     }
 
-    /// Returns whether the limiter can be dropped when memory is short: no request waits or runs, and there is no
-    /// pause. Dropping it loses the time at which the last request was sent.
+    /// Returns whether no request waits or runs and there is no pause. Dropping the limiter then loses only the time of
+    /// the last request.
     pub fn is_unused(&self, now: Instant) -> bool {
         self.queue.is_empty() && self.running == 0 && self.backoff.until().is_none_or(|until| until <= now)
     }
@@ -219,7 +210,6 @@ impl<K: Eq, T> Limiter<K, T> {
         self.queue.drain()
     }
 
-    /// Returns whether a request with these limits may run in addition to the running ones.
     fn is_open(&self, limits: &PaceLimits) -> bool {
         self.has_room(limits) && (self.unsent == 0 || limits.gap.is_zero())
     }
@@ -228,7 +218,7 @@ impl<K: Eq, T> Limiter<K, T> {
         limits.concurrency.is_none_or(|most| self.running < most)
     }
 
-    /// Estimates when a new request could be sent. `ahead` describes the requests that are sent before it.
+    /// Estimates when a new request could be sent, after those in `ahead`.
     fn estimate(&self, now: Instant, ahead: Option<Ahead>, limits: &PaceLimits) -> Instant {
         let reach = self.reach(now);
         match ahead {
@@ -240,8 +230,7 @@ impl<K: Eq, T> Limiter<K, T> {
     fn reach(&self, now: Instant) -> Reach {
         Reach {
             now: now.max(self.backoff.until().unwrap_or(now)),
-            // A request that has its turn but is not sent yet will be sent now at the earliest. So the next gap begins
-            // now at the earliest.
+            // A request with a turn that is not sent yet will be sent now at the earliest, so the next gap begins then.
             last: if self.unsent > 0 { Some(now) } else { self.last },
         }
     }
@@ -252,14 +241,12 @@ impl<K: Eq, T> Limiter<K, T> {
 struct Reach {
     /// The present time, or the end of a pause if that is later.
     now: Instant,
-    /// When the last request was sent.
     last: Option<Instant>,
 }
 
 // === impl Reach ===
 
 impl Reach {
-    /// Returns the earliest time for a request that needs this gap after the last one.
     fn from(self, gap: Duration) -> Instant {
         self.now.max(self.last.map_or(self.now, |last| last + gap))
     }
@@ -267,6 +254,6 @@ impl Reach {
 
 /// Maximum number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// A refused request can be retried after this time at the earliest. The estimate of when a request can be sent leaves
-/// out how long it waits for running requests to end, because nobody knows when they end.
+/// A refused request can be retried after this time at the earliest. Nobody knows when running requests end, so the
+/// estimate leaves out how long the request waits for them.
 const SOON: Duration = Duration::from_secs(1);

@@ -13,11 +13,9 @@ pub struct Policy {
     pub delay: Duration,
     /// Maximum number of requests at the same time; `None` for no limit.
     pub concurrency: Option<u32>,
-    /// Whether robotgate obeys a site's `Crawl-delay`.
     pub crawl_delay: CrawlDelay,
     /// The longest `Crawl-delay` that robotgate obeys.
     pub crawl_delay_max: Duration,
-    /// What happens if a site's `Crawl-delay` is longer than `crawl_delay_max`.
     pub beyond_max: BeyondMax,
     /// How long a request waits for its turn before it is refused.
     pub max_wait: Duration,
@@ -25,7 +23,7 @@ pub struct Policy {
     pub max_waiting: usize,
 }
 
-/// Whether robotgate obeys a site's `Crawl-delay`. That line was never standardised, and Google ignores it.
+/// Whether robotgate obeys a site's `Crawl-delay`, which was never standardised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrawlDelay {
@@ -50,10 +48,10 @@ pub enum BeyondMax {
 pub struct PaceLimits {
     /// Minimum time since the previous request to the origin.
     pub gap: Duration,
-    /// Which delay `gap` equals: `pace.delay`, the bot's `delay` or the site's `Crawl-delay`.
+    /// Which delay `gap` equals.
     pub gap_cause: Cause,
-    /// The `delay` of the bot and the `Crawl-delay` of the site. Zero if there is none, or if robotgate does not obey
-    /// it. When the configuration is reloaded, a waiting request's new gap is computed from these two.
+    /// The bot's `delay` and the site's `Crawl-delay`, or zero. After a reload, a waiting request's new gap is computed
+    /// from these.
     pub bot_delay: Duration,
     pub crawl_delay: Duration,
     /// Maximum number of running requests, including this one; `None` for no limit.
@@ -76,8 +74,8 @@ pub struct CrawlDelayTooLong {
 // === impl Policy ===
 
 impl Policy {
-    /// Returns the limits of a request. `bot_delay` is the `delay` of the bot, and `crawl_delay` the `Crawl-delay` of
-    /// the site. The gap is the longest of these two and [`delay`](Self::delay).
+    /// Returns the limits of a request. The gap is the longest of `bot_delay`, `crawl_delay` and
+    /// [`delay`](Self::delay).
     ///
     /// # Errors
     /// Fails if the `Crawl-delay` is above the maximum and `beyond-max` is `refuse`.
@@ -93,7 +91,7 @@ impl Policy {
         }
     }
 
-    /// Returns the limits like [`limits`](Self::limits), but shortens a `Crawl-delay` that is above the maximum.
+    /// Shortens a `Crawl-delay` that is above the maximum.
     fn clipped(&self, bot_delay: Duration, crawl_delay: Duration) -> PaceLimits {
         let (gap, gap_cause) = match self.delay.max(bot_delay).max(crawl_delay.min(self.crawl_delay_max)) {
             gap if gap == self.delay => (gap, Cause::Delay),
@@ -114,7 +112,7 @@ impl Policy {
 // === impl Limits ===
 
 impl PaceLimits {
-    /// Returns the limits of the same request after a reload, which changed the policy while the request waited.
+    /// Returns the limits of the same request after a reload changed the policy.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let crawl_delay = match policy.crawl_delay {

@@ -1,5 +1,5 @@
-//! The queue of the requests that wait for one origin. Bots take turns (round robin). Requests of the same bot keep the
-//! order in which they arrived.
+//! The queue of the requests that wait for one origin. Bots take turns (round robin), and the requests of a bot keep
+//! their order.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +8,7 @@ use std::{
 
 use super::PaceLimits;
 
-/// The waiting requests of each bot. `K` identifies a bot. `T` is a value that the caller stores with each request.
+/// `K` identifies a bot. `T` is a value that the caller stores with each request.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
     /// A line of waiting requests for each bot that has any. The first request of the first line is sent next.
@@ -27,18 +27,17 @@ struct BotQueue<K, T> {
 pub(super) struct Waiter<T> {
     number: u64,
     pub(super) limits: PaceLimits,
-    /// If the request is still waiting at this time, it is refused.
+    /// If the request still waits at this time, it is refused.
     pub(super) deadline: Instant,
     pub(super) owner: T,
 }
 
-/// The gaps of the waiting requests that are sent before a new request. A gap is the minimum time since the previous
-/// request.
+/// The gaps of the waiting requests that are sent before a new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ahead {
     /// The gap of the request that is sent next.
     pub(super) first: Duration,
-    /// The sum of the gaps of the requests after that one and before the new request.
+    /// The sum of the gaps of the others.
     pub(super) others: Duration,
 }
 
@@ -60,7 +59,6 @@ impl<K: Eq, T> Queue<K, T> {
         self.lines.iter().map(|line| line.waiting.len()).sum()
     }
 
-    /// Adds a request at the end of its bot's line, and returns its number.
     pub(super) fn push(&mut self, bot: K, limits: PaceLimits, deadline: Instant, owner: T) -> u64 {
         self.last += 1;
         let waiter = Waiter {
@@ -79,7 +77,6 @@ impl<K: Eq, T> Queue<K, T> {
         self.last
     }
 
-    /// Returns the request that is sent next.
     pub(super) fn first(&self) -> Option<&Waiter<T>> {
         self.lines.front()?.waiting.front()
     }
@@ -94,14 +91,13 @@ impl<K: Eq, T> Queue<K, T> {
         waiter
     }
 
-    /// Removes the request with this number.
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
         let (_, waiter) = self.take(|waiter| waiter.number == number)?;
         Some(waiter.owner)
     }
 
     /// Removes the first request for which `is_meant` is true. Also returns the gaps of the requests that would be sent
-    /// before it if it were added to the end of its bot's line again.
+    /// before it if it joined the queue again.
     pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
         let lines = self.lines.iter().enumerate();
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
@@ -123,16 +119,14 @@ impl<K: Eq, T> Queue<K, T> {
         waiting.map(|waiter| waiter.deadline)
     }
 
-    /// Returns the gaps of the requests that are sent before a new request of `bot`, or `None` if there are no such
-    /// requests.
+    /// Returns the gaps of the requests that are sent before a new request of `bot`.
     pub(super) fn ahead(&self, bot: &K) -> Option<Ahead> {
         let place = self.lines.iter().position(|line| line.bot == *bot);
         self.ahead_of(place.unwrap_or(self.lines.len()))
     }
 
-    /// Returns the gaps of the requests that are sent before a new request at the end of the line at `place`. First
-    /// come all requests of that line. Bots take turns, so as many requests of each other line are sent too, and one
-    /// more of each line further in front.
+    /// Returns the gaps before a new request at the end of the line at `place`. Bots take turns, so as many requests of
+    /// each other line come before it, and one more of each line further in front.
     fn ahead_of(&self, place: usize) -> Option<Ahead> {
         let own = self.lines.get(place).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();
@@ -144,7 +138,6 @@ impl<K: Eq, T> Queue<K, T> {
         })
     }
 
-    /// Removes all requests and returns them, in no particular order.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         let lines = self.lines.drain(..);
         lines.flat_map(|line| line.waiting).map(|waiter| waiter.owner)

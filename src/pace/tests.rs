@@ -45,15 +45,14 @@ impl Site {
         self.start + seconds(self.now)
     }
 
-    /// Adds a request to the queue. The error says after how many seconds it can be retried.
+    /// The error says after how many seconds the request can be retried.
     fn enter(&mut self, name: &'static str, limits: PaceLimits) -> Result<u64, u64> {
         let (now, bot) = (self.now(), name.chars().next().expect("a bot"));
         let entered = self.limiter.enter(now, bot, limits, name);
         entered.map_err(|later| (later.at - now).as_secs())
     }
 
-    /// Runs the limiter until nothing more can happen at this time, and sends each request that gets its turn. Returns
-    /// what happened.
+    /// Runs the limiter until nothing more can happen at this time. Returns what happened.
     fn run(&mut self) -> Vec<String> {
         let mut happened = Vec::new();
         loop {

@@ -1,5 +1,4 @@
-//! Compares the limiter with a simple model, which has a list of the waiting requests and a list of those that were
-//! sent.
+//! Compares the limiter with a simple model: a list of the waiting requests and a list of those that were sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,17 +12,13 @@ enum Event {
     Come(u8, u64, u64),
     /// This many milliseconds pass.
     Pass(u64),
-    /// One of the requests that have their turn is sent.
     Send(usize),
-    /// One of the sent requests ends.
     End(usize),
-    /// One of the requests that have their turn ends without being sent.
+    /// A request that has its turn ends without being sent.
     GiveBack(usize),
-    /// One of the waiting requests stops waiting.
     Leave(usize),
     /// The site responds with 429 and a `Retry-After` of this many milliseconds.
     Busy(u64),
-    /// A robots.txt is requested.
     Fetch,
 }
 
@@ -49,7 +44,6 @@ struct Waiting {
     deadline: Instant,
 }
 
-/// The limiter, and the model that the limiter is compared with.
 struct Model {
     limiter: Limiter<u8, u64>,
     now: Instant,
@@ -111,8 +105,7 @@ impl Model {
         }
     }
 
-    /// Returns the earliest time that the gap and the pauses allow. The limit on requests at the same time is not
-    /// checked here, but in `may_go`.
+    /// Returns the earliest time that the gap and the pauses allow.
     fn earliest(&self, gap: Duration) -> Instant {
         let last = if self.unsent.is_empty() {
             self.last_sent
@@ -143,7 +136,6 @@ impl Model {
         gone
     }
 
-    /// Runs the limiter until nothing more can happen at this time, and checks each step.
     fn run(&mut self) -> Option<Instant> {
         loop {
             match self.limiter.next(self.now) {
