@@ -1,7 +1,6 @@
 //! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they may be sent.
 //!
-//! [`Limiter::next`](crate::pace::Limiter::next) decides which request of this robotgate gets its turn next. In a
-//! fleet, that request must then get a time from the fleet's server ([`SharedPacer`]).
+//! In a fleet, a request that gets its turn also needs a time from the fleet's server ([`SharedPacer`]).
 
 mod fleet_pace;
 mod fleet_slot;
@@ -34,17 +33,16 @@ use crate::{
 /// One pace limiter for each origin.
 pub(crate) struct Pacer {
     shards: Box<[Mutex<Shard>]>,
-    /// Chooses the shard of an origin.
     hasher: RandomState,
     waiting: Arc<Waiting>,
     /// Whether requests are sent without waiting, because a reload removed the limits.
     is_lifted: AtomicBool,
-    /// The limits after the last reload, for requests that wait for a time from the fleet's server. `None` if the
-    /// reload removed the limits.
+    /// The limits after the last reload, for requests that wait for the fleet's server. `None` if the reload removed
+    /// them.
     reloaded: watch::Sender<Option<Policy>>,
 }
 
-/// The pacer of this robotgate and, if it belongs to a fleet, the fleet's pace. Requests and fetches wait for both.
+/// The pacer of this robotgate and, in a fleet, the fleet's pace. Requests wait for both.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPacer {
     pub(crate) local: Arc<Pacer>,
@@ -54,14 +52,13 @@ pub(crate) struct SharedPacer {
 #[derive(Default)]
 struct Shard {
     pacers: HashMap<Origin, Arc<OriginPacer>>,
-    /// If the shard has this many origins, [`make_room`](Self::make_room) removes some.
+    /// With this many origins, [`make_room`](Self::make_room) removes some.
     sweep_at: usize,
 }
 
 // === impl Pacer ===
 
 impl Pacer {
-    /// Creates a pacer. At most `max_waiting` requests may wait at the same time.
     pub(crate) fn new(max_waiting: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -82,16 +79,12 @@ impl Pacer {
         self.reloaded.send_replace(Some(*policy));
     }
 
-    /// Returns the number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.now.load(Ordering::Relaxed)
     }
 
     /// Waits until a request of `bot` may be sent. If the future is dropped before that, the next request gets the
     /// turn.
-    ///
-    /// # Errors
-    /// Fails if the request would have to wait too long, or too many requests wait.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: PaceLimits) -> Result<Turn, TooEarly> {
         let pacer = self.pacer(origin);
         if self.is_lifted() {
@@ -106,20 +99,20 @@ impl Pacer {
         pacer.state.lock().limiter.not_before(now(), &bot.into(), limits)
     }
 
-    /// Records a request that was sent without a turn. The next request has to keep the gap from this one too.
+    /// Records a request that was sent without a turn. A gap follows it too.
     pub(crate) fn note_request(&self, origin: &Origin) {
         let pacer = self.pacer(origin);
         pacer.note_request();
     }
 
-    /// Records that a request, which began at `began`, got a 429 or 503. `asked` is the response's `Retry-After`.
-    /// Returns the random number (0 to 1) that set the jitter of the pause.
+    /// Records a 429 or 503 to a request that began at `began`. Returns the random number (0 to 1) that set the jitter
+    /// of the pause.
     pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) -> f64 {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Records a pause that another robotgate of the fleet reported. Does nothing if no request of this robotgate went
-    /// to the origin lately: the fleet's server reports the pause again when the next request asks for a slot.
+    /// Does nothing if this robotgate sent no request to the origin lately: the fleet's server reports the pause again
+    /// when the next request asks for a slot.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {
@@ -127,7 +120,6 @@ impl Pacer {
         }
     }
 
-    /// Returns whether a reload removed the limits, so that all requests are sent without waiting.
     fn is_lifted(&self) -> bool {
         self.is_lifted.load(Ordering::Relaxed)
     }
@@ -151,7 +143,6 @@ impl Pacer {
         }
     }
 
-    /// Returns the number of origins in memory.
     #[cfg(test)]
     fn origins(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().pacers.len()).sum()
@@ -185,15 +176,15 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Makes room if the shard is full. Removes the origins whose limiters can no longer delay a request. If that is
-    /// not enough, removes those without a running request or a pause, and then all that no request uses.
+    /// Removes origins from a full shard: first those whose limiters can no longer delay a request, then those without
+    /// a running request or a pause, then all that no request uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
         }
         let now = now();
-        // If there is only one reference to a pacer, it is the reference in the map, and no request uses the pacer. No
-        // other thread can add a reference now, because the shard is locked.
+        // If there is only one reference to a pacer, that of the map, no request uses the pacer. The shard is locked,
+        // so no other thread can add a reference now.
         let forget = |pacers: &mut HashMap<Origin, Arc<OriginPacer>>, is_dispensable: fn(&State, Instant) -> bool| {
             pacers.retain(|_, pacer| Arc::strong_count(pacer) > 1 || !is_dispensable(&pacer.state.lock(), now));
         };
@@ -211,8 +202,7 @@ impl Shard {
 // === impl SharedPacer ===
 
 impl SharedPacer {
-    /// Waits until a request of `bot` may be sent, like [`Pacer::turn`]. In a fleet, also waits for a slot from the
-    /// fleet's server.
+    /// Waits like [`Pacer::turn`] and, in a fleet, for a slot from the fleet's server.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: PaceLimits) -> Result<Turn, TooEarly> {
         match &self.fleet {
             Some(fleet) => fleet.turn(&self.local, origin, bot, limits).await,
@@ -220,8 +210,7 @@ impl SharedPacer {
         }
     }
 
-    /// Returns when a request of `bot` could be sent, like [`Pacer::not_before`]. In a fleet, also asks the fleet's
-    /// server.
+    /// Does the same as [`Pacer::not_before`] and, in a fleet, also asks the fleet's server.
     pub(crate) async fn not_before(&self, origin: &Origin, bot: &str, limits: &PaceLimits) -> Option<Later> {
         match &self.fleet {
             Some(fleet) => fleet.not_before(&self.local, origin, bot, limits).await,
@@ -229,8 +218,7 @@ impl SharedPacer {
         }
     }
 
-    /// Records that a request is sent that did not wait for a turn. This robotgate and the fleet's server both record
-    /// it.
+    /// Records a request that did not wait for a turn, here and on the fleet's server.
     pub(crate) fn note_request(&self, origin: &Origin) {
         self.local.note_request(origin);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {
@@ -238,8 +226,7 @@ impl SharedPacer {
         }
     }
 
-    /// Records that the origin responded with 429 or 503, both in this robotgate and on the fleet's server. For the
-    /// parameters, see [`Pacer::note_busy`].
+    /// Records a 429 or 503 here and on the fleet's server; see [`Pacer::note_busy`].
     pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) {
         let spread = self.local.note_busy(origin, began, asked);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {

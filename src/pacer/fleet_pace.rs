@@ -1,6 +1,6 @@
-//! Tells a request in a fleet when it may be sent. The request first waits for its turn among the requests of this
-//! robotgate. Then it reserves a slot on the fleet's server: the time at which it may be sent. It keeps its turn until
-//! that time. So the robotgates alternate, and within each robotgate the bots alternate.
+//! Tells a request in a fleet when it may be sent. The request waits for its turn in this robotgate, then reserves a
+//! slot (a time) on the fleet's server, and keeps its turn until then. So the robotgates alternate, and within each of
+//! them the bots.
 
 use std::{
     sync::Arc,
@@ -26,40 +26,33 @@ use crate::{
 pub(crate) struct FleetPace {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) on_loss: OnLoss,
-    /// Number of robotgates in the fleet.
     pub(crate) size: u32,
 }
 
-/// The turn of a request that waits for its reserved slot. Even if the client leaves, this keeps the turn until the
-/// slot's time. So a robotgate never has more than one future slot at an origin.
+/// The turn of a request that waits for its slot. It is kept until the slot even if the client leaves, so that a
+/// robotgate never has more than one future slot at an origin.
 struct HeldTurn {
-    /// The turn. `None` after `take` has moved it out.
+    /// `None` after `take`.
     turn: Option<Turn>,
     until: Instant,
 }
 
-/// Keeps track of how long one request waits, from its arrival on, and of the limits that apply to it.
+/// Keeps track of how long a request waits, and of the limits that apply to it.
 struct WaitTracker<'p> {
     pacer: &'p Pacer,
-    /// Receives the new limits when the configuration is reloaded.
     reloaded: watch::Receiver<Option<Policy>>,
     began: Instant,
     deadline: Instant,
     limits: PaceLimits,
-    /// Whether the request had to wait because of the limits. Waiting for the fleet server's answer does not count.
+    /// Whether the limits made the request wait. Waiting for the fleet's server does not count.
     has_waited: bool,
 }
 
 // === impl FleetPace ===
 
 impl FleetPace {
-    /// Waits for the turn of a request in this robotgate. Then reserves a slot on the fleet's server, and waits until
-    /// the slot's time. If the future is dropped before the slot is reserved, the next request gets the turn
-    /// immediately. If the future is dropped later, nobody uses the slot, and the next request gets the turn at the
-    /// slot's time.
-    ///
-    /// # Errors
-    /// Fails if the request would have to wait too long, or too many requests wait.
+    /// Waits for the turn of a request, reserves a slot on the fleet's server, and waits until the slot. If the future
+    /// is dropped after the slot is reserved, the next request gets the turn only at the slot's time.
     pub(super) async fn turn(
         &self,
         pacer: &Pacer,
@@ -75,16 +68,14 @@ impl FleetPace {
         let mut turn = pacer.turn(origin, bot, queued).await?;
         wait.has_waited = !turn.waited.is_zero();
         wait.reconfigure();
-        // How long this request may still wait for answers of the fleet's server. All of its calls to the server share
-        // this time.
+        // All calls of this request to the fleet's server share this time.
         let mut time_left = self.fleet.call_timeout();
         let at = loop {
             if pacer.is_lifted() {
                 turn.waited = wait.waited();
                 return Ok(turn);
             }
-            // While this request waited for its turn, another robotgate may have reported a pause. Wait until the pause
-            // ends.
+            // Another robotgate may have reported a pause while this request waited for its turn.
             wait.until(turn.earliest(Duration::ZERO), Cause::Pause).await?;
             if turn.earliest(Duration::ZERO) > now() {
                 continue;
@@ -102,10 +93,8 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // `slot` is the delay from the server's answer to the slot, and the server answered after
-                        // `asked`. So the slot is a little later than `asked + slot`. Nevertheless, let the gap to the
-                        // next request begin at `asked + slot`, so that this robotgate is not slower than the fleet
-                        // requires.
+                        // The server answered after `asked`, so the slot is a little later than `asked + slot`. Let the
+                        // gap begin there nevertheless, so that this robotgate is not slower than the fleet requires.
                         break Some(asked + slot);
                     }
                 }
@@ -122,7 +111,7 @@ impl FleetPace {
                         false => alone.gap_cause,
                     };
                     wait.until(turn.earliest(alone.gap), cause).await?;
-                    // If a pause has begun or a reload has changed the limits during this wait, begin the loop again.
+                    // If a pause has begun or the limits have changed during this wait, begin the loop again.
                     let alone = self.without_server(wait.limits).ok_or(wait.too_early(no_server()))?;
                     if turn.earliest(alone.gap) <= now() {
                         break None;
@@ -140,7 +129,6 @@ impl FleetPace {
         Ok(turn)
     }
 
-    /// Returns when a request could be sent, or `None` if it could be sent now. Reserves nothing.
     pub(super) async fn not_before(
         &self,
         pacer: &Pacer,
@@ -169,8 +157,7 @@ impl FleetPace {
             .max_by_key(|later| later.at)
     }
 
-    /// Returns the limits for this robotgate while the fleet's server cannot be used, or `None` if the robotgate must
-    /// send nothing (`on-loss` is `refuse`).
+    /// Returns the limits while the fleet's server cannot be used, or `None` if `on-loss` is `refuse`.
     fn without_server(&self, limits: PaceLimits) -> Option<PaceLimits> {
         let gap = self.on_loss.gap(limits.gap, self.size)?;
         Some(PaceLimits { gap, ..limits })
@@ -190,7 +177,7 @@ impl HeldTurn {
 
 impl Drop for HeldTurn {
     fn drop(&mut self) {
-        // At the end of the process, no runtime can keep the turn until its slot. The turn is then dropped immediately.
+        // At the end of the process, there is no runtime that could keep the turn until its slot.
         if let (Some(turn), Ok(runtime)) = (self.turn.take(), Handle::try_current()) {
             let until = self.until;
             runtime.spawn(async move {
@@ -217,9 +204,6 @@ impl<'p> WaitTracker<'p> {
     }
 
     /// Waits until `at`, or until a reload changes the limits.
-    ///
-    /// # Errors
-    /// Fails if `at` is after the deadline, or if too many requests wait.
     async fn until(&mut self, at: Instant, cause: Cause) -> Result<(), TooEarly> {
         if at <= now() || self.pacer.is_lifted() {
             return Ok(());
@@ -238,12 +222,10 @@ impl<'p> WaitTracker<'p> {
         Ok(())
     }
 
-    /// Waits for the slot at the time `at`. If a reload makes the gap shorter during the wait, the wait becomes shorter
-    /// by the same time.
+    /// Waits for the slot at `at`. If a reload makes the gap shorter, the wait becomes shorter by the same time.
     async fn until_slot(&mut self, mut at: Instant) -> Result<(), TooEarly> {
         while at > now() && !self.pacer.is_lifted() {
-            // This fails if too many requests wait, or if a reload has made `max_wait` shorter, so that the deadline is
-            // now before the slot.
+            // This fails if too many requests wait, or if a reload moved the deadline before the slot.
             let PaceLimits { gap, gap_cause, .. } = self.limits;
             self.until(at, gap_cause).await?;
             at = at.checked_sub(gap.saturating_sub(self.limits.gap)).unwrap_or(at);
@@ -251,7 +233,6 @@ impl<'p> WaitTracker<'p> {
         Ok(())
     }
 
-    /// Applies the limits of the last reload to this request.
     fn reconfigure(&mut self) {
         let policy = *self.reloaded.borrow_and_update();
         if let Some(policy) = policy.filter(|_| !self.pacer.is_lifted()) {
@@ -275,7 +256,7 @@ impl<'p> WaitTracker<'p> {
     }
 }
 
-/// Returns when to retry a request that is refused because the fleet's server cannot be used and `on-loss` is `refuse`.
+/// Returns when to retry a request that is refused because of `on-loss`.
 fn no_server() -> Later {
     Later {
         at: now() + SOON,

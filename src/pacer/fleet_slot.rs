@@ -8,7 +8,6 @@ use std::{
 use super::now;
 use crate::{fleet::Fleet, origin::Origin};
 
-/// The slot of a request that has its turn: the time at which the fleet's server lets it be sent.
 pub(super) struct FleetSlot {
     pub(super) fleet: Arc<Fleet>,
     pub(super) origin: Origin,
@@ -20,9 +19,9 @@ pub(super) struct FleetSlot {
 // === impl FleetSlot ===
 
 impl FleetSlot {
-    /// Called when the request is sent. Returns when the gap to the next request begins. This is the slot's time if the
-    /// request is sent for the first time and not too late. In all other cases, the gap begins now: the function
-    /// returns `None`, and tells the fleet's server that the request was sent.
+    /// Called when the request is sent. Returns the slot's time, at which the gap to the next request begins. Returns
+    /// `None` and tells the fleet's server if there is no slot, or if the request is late or sent again: the gap then
+    /// begins now.
     pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
         let slack = (self.gap / SLACK).max(LEAST_SLACK);
         let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;
@@ -39,8 +38,7 @@ impl FleetSlot {
     }
 }
 
-/// A request is sent in time if it is at most 1/20 of the gap after its slot.
+/// A request is in time if it is sent at most 1/20 of the gap after its slot.
 const SLACK: u32 = 20;
-/// A request that is late by at most this is always in time, because timers are not precise enough for 1/20 of a short
-/// gap.
+/// A request that is at most this late is in time too, because timers are not precise enough for 1/20 of a short gap.
 const LEAST_SLACK: Duration = Duration::from_millis(10);

@@ -23,23 +23,21 @@ pub(super) struct Waiting {
     pub(super) most: AtomicUsize,
 }
 
-/// The limiter of one origin, and the notification for the task that wakes its requests.
 #[derive(Default)]
 pub(super) struct OriginPacer {
     pub(super) state: Mutex<State>,
-    /// Notified when something has changed, so that a request may now get its turn.
+    /// Notified when a request may now get its turn.
     changed: Notify,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     pub(super) limiter: Limiter<Box<str>, Ticket>,
-    /// Whether a task is running that calls [`OriginPacer::advance`] at the right times. It runs while requests wait.
+    /// Whether the task of [`OriginPacer::drive`] is running. It runs while requests wait.
     is_driven: bool,
 }
 
-/// The queue's entry for a waiting request. Its `sender` sends the request its turn. The request counts as waiting
-/// until the ticket is dropped.
+/// The queue's entry for a waiting request. The request counts as waiting until the ticket is dropped.
 pub(super) struct Ticket {
     sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
@@ -48,44 +46,41 @@ pub(super) struct Ticket {
 /// Counts a request as waiting until this is dropped.
 pub(super) struct Present(Arc<Waiting>);
 
-/// A request that is in the queue and will receive its turn. Dropping this removes the request from the queue.
+/// A request in the queue. Dropping this removes it from the queue.
 pub(super) struct WaitingRequest {
     pacer: Arc<OriginPacer>,
     number: u64,
     receiver: oneshot::Receiver<Result<Turn, Later>>,
 }
 
-/// The permission to send a request. Drop it when the request has ended. If the request was never sent, no gap follows
-/// it.
+/// The permission to send a request. Drop it when the request has ended. If the request was not sent, no gap follows.
 pub(crate) struct Turn {
     pacer: Arc<OriginPacer>,
     began: Instant,
     is_sent: bool,
-    /// How long the request waited. Zero if it did not have to wait.
+    /// Zero if the request did not have to wait.
     pub(crate) waited: Duration,
-    /// The time that the fleet's server gave the request; `None` without a fleet.
+    /// `None` without a fleet.
     slot: Option<FleetSlot>,
 }
 
 /// A request cannot be sent within its `max_wait`, or too many requests wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooEarly {
-    /// When the client can retry the request, and which limit delays it.
     pub(crate) later: Later,
-    /// How long the request waited before it was refused.
     pub(crate) waited: Duration,
 }
 
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Gives each request that may be sent now its turn, and refuses each that has waited too long. Returns when to
-    /// call this again, or `None` if no request waits.
+    /// Gives their turns to the requests that may be sent now, and refuses those that have waited too long. Returns
+    /// when to call this again, or `None` if no request waits.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state.lock().limiter.next(now());
-            // The lock is released here, which `send` requires: if the request has just stopped waiting, `send` drops
-            // the turn, and dropping a turn takes the lock.
+            // The lock must be released here: if the request has just stopped waiting, `send` drops the turn, which
+            // takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
                 Step::Refuse(ticket, later) => drop(ticket.sender.send(Err(later))),
@@ -95,7 +90,7 @@ impl OriginPacer {
         }
     }
 
-    /// Starts the task that calls `advance`. If it is already running, wakes it.
+    /// Starts the task that calls `advance`, or wakes it.
     fn drive(self: &Arc<Self>) {
         if std::mem::replace(&mut self.state.lock().is_driven, true) {
             return self.changed.notify_one();
@@ -104,7 +99,6 @@ impl OriginPacer {
         tokio::spawn(async move {
             while !pacer.is_done() {
                 let Some(at) = pacer.advance() else { continue };
-                // Wait until `at`, or until a change may let a request be sent earlier.
                 let _ = tokio::time::timeout_at(at.into(), pacer.changed.notified()).await;
             }
         });
@@ -116,7 +110,6 @@ impl OriginPacer {
         Turn::new(self)
     }
 
-    /// Gives all waiting requests their turn immediately.
     pub(super) fn release(self: &Arc<Self>) {
         let released: Vec<_> = self.state.lock().limiter.release().collect();
         for ticket in released {
@@ -126,13 +119,12 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Applies the limits of a new policy to the waiting requests.
     pub(super) fn reconfigure(&self, policy: &Policy) {
         self.state.lock().limiter.reconfigure(policy);
         self.changed.notify_one();
     }
 
-    /// Returns whether no request waits any more, so that the task of [`drive`](Self::drive) can end.
+    /// Returns whether the task of [`drive`](Self::drive) can end, because no request waits.
     fn is_done(&self) -> bool {
         let mut state = self.state.lock();
         state.is_driven = state.limiter.is_waited_for();
@@ -144,7 +136,7 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Records that a request got a 429 or 503. Returns the random number (0 to 1) that sets the jitter of the pause.
+    /// Returns the random number (0 to 1) that sets the jitter of the pause.
     pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>) -> f64 {
         // Each `RandomState` hashes differently, so the hash is a random number.
         let spread = RandomState::new().hash_one(began) as f64 / u64::MAX as f64;
@@ -153,7 +145,6 @@ impl OriginPacer {
         spread
     }
 
-    /// Records a pause that another robotgate of the fleet reported. It lasts for the time `left`.
     pub(super) fn pause(&self, left: Duration) {
         self.state.lock().limiter.pause(now(), left);
         self.changed.notify_one();
@@ -180,10 +171,6 @@ impl Drop for Present {
 // === impl WaitingRequest ===
 
 impl WaitingRequest {
-    /// Puts a request of `bot` into the queue of `pacer`.
-    ///
-    /// # Errors
-    /// Fails if the wait would be too long, or too many requests wait.
     pub(super) fn enter(
         pacer: Arc<OriginPacer>,
         bot: &str,
@@ -218,10 +205,6 @@ impl WaitingRequest {
         })
     }
 
-    /// Waits until the request may be sent.
-    ///
-    /// # Errors
-    /// Fails if the request has waited too long, or would have to wait too long.
     pub(super) async fn turn(mut self) -> Result<Turn, TooEarly> {
         if self.pacer.advance().is_some() {
             self.pacer.drive();
@@ -238,8 +221,7 @@ impl WaitingRequest {
                 Ok(turn)
             }
             Ok(Err(later)) => Err(TooEarly { later, waited }),
-            // This cannot happen: `self` keeps the pacer alive, and the pacer answers each ticket before it drops the
-            // ticket.
+            // `self` keeps the pacer alive, and the pacer answers each ticket before it drops it.
             Err(_) => unreachable!("a ticket is answered before it is dropped"),
         }
     }
@@ -247,8 +229,8 @@ impl WaitingRequest {
 
 impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        // Remove the request from the queue. If the limiter has given the request its turn, but the request has not
-        // received it, the request is no longer in the queue. Dropping `receiver` then drops the turn.
+        // A request that has got its turn but not received it is no longer in the queue. Dropping `receiver` then drops
+        // the turn.
         let left = self.pacer.state.lock().limiter.leave(self.number);
         if left.is_some() {
             self.pacer.changed.notify_one();
@@ -292,12 +274,10 @@ impl Turn {
         self.pacer.state.lock().limiter.earliest(now(), gap)
     }
 
-    /// Returns whether a pause that the site asked for still lasts.
     pub(super) fn is_paused(&self) -> bool {
         self.pacer.state.lock().limiter.is_paused(now())
     }
 
-    /// Records a pause that another robotgate of the fleet reported. It lasts for the time `left`.
     pub(super) fn pause(&self, left: Duration) {
         self.pacer.pause(left);
     }
@@ -311,7 +291,7 @@ impl Turn {
         self.pacer.changed.notify_one();
     }
 
-    /// Records that the response is a 429 or 503. `asked` is its `Retry-After`.
+    /// `asked` is the `Retry-After` of the 429 or 503.
     pub(crate) fn note_busy(&self, asked: Option<Duration>) {
         let spread = self.pacer.note_busy(self.began, asked);
         if let Some(slot) = &self.slot {
@@ -335,6 +315,5 @@ impl Drop for Turn {
     }
 }
 
-/// How long a client should wait before it retries a request that was refused because too many requests wait, or
-/// because the fleet's server cannot be used.
+/// When to retry a request that is refused because too many requests wait or the fleet's server cannot be used.
 pub(super) const SOON: Duration = Duration::from_secs(1);

@@ -1,5 +1,4 @@
-//! Tests robotgates of a fleet that send requests to the same site. The fleet's server is a real Redis. The clock is
-//! stopped, except while a robotgate waits for the server.
+//! Tests robotgates of a fleet with a real Redis. The clock is stopped, except while a robotgate waits for the server.
 
 use tokio::time::{Instant as Clock, pause, resume};
 
@@ -61,8 +60,8 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
     assert_eq!(second.local.waiting(), 0);
     resume();
 
-    // The first robotgate has a limiter for the site, which would let the request through. Only the fleet's server
-    // knows that the request would wait too long.
+    // The first robotgate's own limiter would let the request through. Only the fleet's server knows that it would wait
+    // too long.
     drop(first.turn(&site(), "a", limits(Duration::ZERO, Duration::ZERO)).await);
     let early = first.turn(&site(), "a", limits(GAP, GAP / 2)).await;
     let not_before = early.expect_err("the slot of the second gate is in the way").later.at;
@@ -166,8 +165,8 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
         let (asked, used) = (&gates[round % 2], &gates[round / 2 % 2]);
         let turn = used.turn(&site(), "a", at_once).await;
         turn.expect("it comes at the time that it was told").sent();
-        // A robotgate that sends a request later than its slot tells the fleet's server, but does not wait for the
-        // answer. So the server can first return a time that is too early. Ask again until it is late enough.
+        // A robotgate reports a late request to the fleet's server without waiting for the answer, so the first time
+        // that the server returns can be too early.
         let mut at = None;
         while at
             < gates
@@ -197,8 +196,7 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
         let began = Clock::now();
         gate.turn(&site(), "a", long).await.expect("nobody was there").sent();
         server.kill();
-        // The robotgate does not know yet that the fleet's server is lost. This request finds out when it asks for its
-        // slot.
+        // The robotgate finds out that the fleet's server is lost when this request asks for its slot.
         let early = gate.turn(&site(), "b", limits(Duration::ZERO, GAP)).await;
         assert_eq!(early.is_err(), on_loss == OnLoss::Refuse, "{on_loss:?}");
         drop(early);
@@ -217,7 +215,6 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
                 );
                 assert!(asking.is_ok(), "{on_loss:?}");
                 assert!(asked <= Some(now()) && asked > Some(now() - GAP / 2), "{on_loss:?}");
-                // The wait would be too long, so the request is refused immediately.
                 let early = gate.turn(&site(), "a", limits(GAP, gaps * GAP - GAP / 2)).await;
                 assert_eq!(
                     early.expect_err("it is too early").waited,
