@@ -24,7 +24,7 @@ pub enum LoadError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
     /// The file's name, or words such as "the built-in configuration".
-    place: String,
+    source_name: String,
     /// The line number of each case in the configuration file, and how the decision differs from it.
     cases: Vec<(usize, String)>,
     /// Number of all `[[expect]]` cases.
@@ -40,7 +40,7 @@ pub fn load(sources: &Sources) -> Result<Config, LoadError> {
         return Ok(config);
     }
     Err(LoadError::Unmet(Unmet {
-        place: sources.name(),
+        source_name: sources.name(),
         cases,
         of: config.expect.len(),
     }))
@@ -103,7 +103,7 @@ const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = &self.place;
+        let file = &self.source_name;
         for (line, complaint) in &self.cases {
             writeln!(f, "{file}:{line}: expect: {complaint}")?;
         }

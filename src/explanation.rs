@@ -45,7 +45,7 @@ pub(crate) struct AudienceStatement<'a> {
     pub(crate) applies: Option<bool>,
 }
 
-// === impl Report ===
+// === impl ExplainedDecision ===
 
 impl<'a> ExplainedDecision<'a> {
     /// `body` is the text of the robots.txt, or `None` if it was not read or the site has none.

@@ -109,7 +109,7 @@ impl Period {
     }
 }
 
-// === impl Counts ===
+// === impl OutcomeCounts ===
 
 impl OutcomeCounts {
     pub(crate) fn add(&mut self, other: Self) {

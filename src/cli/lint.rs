@@ -128,7 +128,7 @@ fn print(
     out.flush()
 }
 
-// === impl Counts ===
+// === impl SeverityCounts ===
 
 impl SeverityCounts {
     fn of(findings: &[Finding]) -> Self {

@@ -79,7 +79,7 @@ fn render(example: &str) -> String {
     page.render()
 }
 
-// === impl Line ===
+// === impl ExampleLine ===
 
 impl<'a> ExampleLine<'a> {
     fn read(line: &'a str) -> Self {

@@ -151,7 +151,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     }
 }
 
-// === impl Report ===
+// === impl ReplayOutput ===
 
 impl ReplayOutput {
     fn add(&mut self, replayed: Replayed<'_>, log: &str, line: u64, all: bool) {

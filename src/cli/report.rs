@@ -33,10 +33,10 @@ pub struct ReportArgs {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// Leave out lines before this time: a time like 2026-11-22T13:24:00Z, a date (UTC), or a duration like 24h (ago)
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<SystemTime>,
     /// Leave out lines from this time on, written like --since
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<SystemTime>,
     /// The properties to count requests by
     #[arg(
@@ -139,7 +139,7 @@ fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
 }
 
 /// Parses a time, a date, or a duration that ends now, such as `24h`.
-fn moment(text: &str) -> Result<SystemTime, String> {
+fn parse_time(text: &str) -> Result<SystemTime, String> {
     if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
         return Ok(time.into());
     }

@@ -189,8 +189,8 @@ impl SealArgs {
             events.push(proven.event.clone());
             let write = |end: &str, bytes: &[u8]| -> Result<PathBuf, SealCommandError> {
                 let path = prove.out.join(format!("{name}.{end}"));
-                let written = fs::write(&path, bytes);
-                written.map_err(SealError::write(&path))?;
+                let result = fs::write(&path, bytes);
+                result.map_err(SealError::write(&path))?;
                 Ok(path)
             };
             let line = write("json", &proven.line)?;

@@ -45,7 +45,7 @@ pub struct Problems(pub(super) Vec<Problem>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file, as the caller named it; or the environment variable; or `--set`.
-    pub place: Arc<str>,
+    pub source_name: Arc<str>,
     /// The line in the file, from 1; 0 for an environment variable or `--set`.
     pub line: usize,
     /// The column in characters, from 1.
@@ -95,11 +95,11 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gutter = match self.line {
             0 => {
-                write!(f, "{}: ", self.place)?;
+                write!(f, "{}: ", self.source_name)?;
                 " ".repeat(5)
             }
             line => {
-                write!(f, "{}:{line}:{}: ", self.place, self.column)?;
+                write!(f, "{}:{line}:{}: ", self.source_name, self.column)?;
                 format!("{line:>5}")
             }
         };

@@ -29,19 +29,19 @@ impl Fleet {
         let mut secret_files = Vec::new();
         let address = table.parsed("url", str::parse);
         let [username, password, key] = ["username-file", "password-file", "key-file"].map(|name| {
-            let written = table.text(name)?;
-            let path = table.checker.path(&written)?;
+            let path_text = table.text(name)?;
+            let path = table.checker.path(&path_text)?;
             secret_files.push(path.clone());
             match table.checker.reads {
-                Reads::All => table.checker.taken(written.span(), secret(&path, name == "key-file")),
+                Reads::All => table.checker.taken(path_text.span(), secret(&path, name == "key-file")),
                 Reads::NoSecrets | Reads::Nothing => None,
             }
         });
-        let ca = table.text("ca-file").and_then(|written| {
-            let path = table.checker.path(&written)?;
+        let ca = table.text("ca-file").and_then(|path_text| {
+            let path = table.checker.path(&path_text)?;
             match table.checker.reads {
                 Reads::Nothing => Some(Secret::new(b"")),
-                Reads::All | Reads::NoSecrets => table.checker.taken(written.span(), certificates(&path)),
+                Reads::All | Reads::NoSecrets => table.checker.taken(path_text.span(), certificates(&path)),
             }
         });
         let prefix = table.parsed("key-prefix", key_prefix);

@@ -92,12 +92,12 @@ impl Problem {
             message = message.replace(value.trim(), "the URL");
         }
         let source_line = without_password(source_line, is_address);
-        let (place, line) = match source.origin(start) {
+        let (source_name, line) = match source.origin(start) {
             Origin::File(file, line) => (file, line),
-            Origin::Override(place) => (place, 0),
+            Origin::Override(name) => (name, 0),
         };
         Self {
-            place: place.clone(),
+            source_name: source_name.clone(),
             line,
             column: column + 1,
             key,

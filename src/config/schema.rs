@@ -225,10 +225,10 @@ mod tests {
             let row = DOCUMENTATION
                 .lines()
                 .find(|line| line.starts_with(&format!("| `{dotted}` |")));
-            let Some(written) = row.and_then(|row| row.split(" | ").nth(1)) else {
+            let Some(documented) = row.and_then(|row| row.split(" | ").nth(1)) else {
                 continue;
             };
-            let literal = written.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+            let literal = documented.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
             let Some(literal) = literal.filter(|literal| !literal.contains('`')) else {
                 continue;
             };

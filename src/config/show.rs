@@ -90,7 +90,7 @@ impl Shown<'_> {
         let value = self.value(key)?;
         let origin = match self.text.origin(span.start) {
             Origin::File(file, line) => format!("{file}:{line}"),
-            Origin::Override(place) => place.to_string(),
+            Origin::Override(name) => name.to_string(),
         };
         Some((format!("{} = {value}", key.name), origin))
     }

@@ -24,7 +24,7 @@ pub struct Sources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Override {
     /// The name of the variable, or `--set`.
-    pub place: Arc<str>,
+    pub name: Arc<str>,
     pub setting: Setting,
 }
 
@@ -75,15 +75,15 @@ impl Sources {
                 problem: "is not UTF-8",
             })?;
             let key = key.to_ascii_lowercase().replace("__", ".").replace('_', "-");
-            let place = name.into();
+            let name = name.into();
             let setting = Setting { key, value };
-            overrides.push(Override { place, setting });
+            overrides.push(Override { name, setting });
         }
         // A variable that sets a whole table must come before the variables for its keys, so that it does not overwrite
         // them.
         overrides.sort_by(|one, other| one.setting.key.cmp(&other.setting.key));
         overrides.extend(set.iter().map(|setting| Override {
-            place: SET_OPTION.into(),
+            name: SET_OPTION.into(),
             setting: setting.clone(),
         }));
         Ok(Self {
@@ -103,7 +103,7 @@ impl Sources {
 
     /// Returns the arguments of `--set`, in order.
     pub fn set(&self) -> impl Iterator<Item = &Setting> {
-        let set = self.overrides.iter().filter(|set| &*set.place == SET_OPTION);
+        let set = self.overrides.iter().filter(|set| &*set.name == SET_OPTION);
         set.map(|set| &set.setting)
     }
 
@@ -188,7 +188,7 @@ mod tests {
         )
         .unwrap();
         let overrides = sources.overrides().iter();
-        let overrides: Vec<_> = overrides.map(|set| format!("{} {}", set.place, set.setting)).collect();
+        let overrides: Vec<_> = overrides.map(|set| format!("{} {}", set.name, set.setting)).collect();
         assert_eq!(
             overrides,
             [

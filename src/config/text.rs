@@ -31,7 +31,7 @@ struct Part {
     range: Range<usize>,
     /// In bytes.
     key: usize,
-    place: Arc<str>,
+    name: Arc<str>,
     /// `key=value` after as many spaces as `text` has bytes before it, so that the parser's ranges are also valid in
     /// `text`.
     padded: String,
@@ -77,14 +77,14 @@ impl SourceText {
             base_dir: base_dir.to_owned(),
             parts: Vec::new(),
         };
-        for Override { place, setting } in overrides {
+        for Override { name, setting } in overrides {
             joined.text.push('\n');
             let (from, part) = (joined.text.len(), setting.to_string());
             joined.text.push_str(&part);
             joined.parts.push(Part {
                 range: from..joined.text.len(),
                 key: setting.key.len(),
-                place: place.clone(),
+                name: name.clone(),
                 padded: " ".repeat(from) + &part,
             });
         }
@@ -105,7 +105,7 @@ impl SourceText {
 
     pub(super) fn origin(&self, at: usize) -> Origin<'_> {
         match self.part(at) {
-            Some(part) => Origin::Override(&part.place),
+            Some(part) => Origin::Override(&part.name),
             None => Origin::File(&self.file, line(&self.text, at)),
         }
     }

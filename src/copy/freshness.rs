@@ -72,9 +72,9 @@ fn age(headers: &HeaderMap) -> Duration {
 
 /// Some servers send a fraction, which RFC 9110 does not allow. It is rounded up.
 fn seconds_rounded_up(text: &str) -> Option<Duration> {
-    let (whole, fraction) = text.trim().split_once('.').unwrap_or((text, "0"));
+    let (integer, fraction) = text.trim().split_once('.').unwrap_or((text, "0"));
     let has_rest = !seconds(fraction)?.is_zero();
-    Some(seconds(whole)? + Duration::from_secs(u64::from(has_rest)))
+    Some(seconds(integer)? + Duration::from_secs(u64::from(has_rest)))
 }
 
 /// Parses `delta-seconds`. A number that is too large becomes the largest 32-bit value (RFC 9111 §1.2.2).

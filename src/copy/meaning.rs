@@ -50,7 +50,7 @@ pub enum Meaning {
 
 type Parse = fn(Profile, &[u8], SystemTime) -> RobotsCopy;
 
-// === impl Received ===
+// === impl OriginResponse ===
 
 impl OriginResponse {
     /// Creates a response without header fields that came without a redirect.

@@ -116,7 +116,7 @@ impl TdmRep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-// === impl Entry ===
+// === impl TdmrepEntry ===
 
 impl TdmrepEntry {
     fn of(raw: &RawEntry<'_>, number: u32) -> Option<Self> {

@@ -25,11 +25,11 @@ pub(super) fn said(
     // Read all `Content-Usage` fields as one dictionary (RFC 9651 §4.2), and then each alone, so that no other field
     // can undo what one forbids.
     let dictionary: Vec<_> = values(CONTENT_USAGE).collect();
-    let whole: Vec<_> = content_usage(&dictionary.join(&b", "[..])).collect();
+    let of_dictionary: Vec<_> = content_usage(&dictionary.join(&b", "[..])).collect();
     let each = || dictionary.iter().flat_map(|field| content_usage(field));
     for label in Vocabulary::ContentUsage.labels() {
-        let is_forbidden = whole.contains(&(label, false)) || each().any(|said| said == (label, false));
-        if is_forbidden || whole.contains(&(label, true)) {
+        let is_forbidden = of_dictionary.contains(&(label, false)) || each().any(|said| said == (label, false));
+        if is_forbidden || of_dictionary.contains(&(label, true)) {
             add(CONTENT_USAGE, Vocabulary::ContentUsage, label, !is_forbidden);
         }
     }

@@ -171,14 +171,14 @@ impl Ports {
     /// Returns a value for `egress.ports` that allows `port` in addition to the ports that are allowed now. It has
     /// single quotes, because headers and JSON would escape double ones.
     fn with(&self, port: u16) -> String {
-        let written = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
+        let as_text = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("'{first}-{last}'"),
         };
         // The default is written as the range 1–65535. This range does not allow the bad ports either.
         let all = [1..=u16::MAX];
         let ranges = self.0.as_deref().unwrap_or(&all);
-        let ports: Vec<String> = ranges.iter().chain([&(port..=port)]).map(written).collect();
+        let ports: Vec<String> = ranges.iter().chain([&(port..=port)]).map(as_text).collect();
         format!("[{}]", ports.join(", "))
     }
 }

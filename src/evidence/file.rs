@@ -34,7 +34,7 @@ pub(super) struct Batch<'a> {
 
 /// What the file contains after a write.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WriteOutcome {
     pub(super) texts: u64,
     pub(super) bytes: u64,
     /// Size of the history of robots.txt versions, in bytes.
@@ -79,11 +79,11 @@ impl EvidenceFile {
     }
 
     /// If this fails, nothing is changed.
-    pub(super) fn write(&self, batch: &Batch<'_>) -> Result<Written, FileError> {
+    pub(super) fn write(&self, batch: &Batch<'_>) -> Result<WriteOutcome, FileError> {
         let mut transaction = self.database.begin_write()?;
         // Otherwise, opening the file after a kill would repair it by reading the whole file.
         transaction.set_quick_repair(true);
-        let mut written = Written::default();
+        let mut outcome = WriteOutcome::default();
         {
             let mut about = transaction.open_table(ABOUT)?;
             let mut texts = transaction.open_table(TEXTS)?;
@@ -126,8 +126,8 @@ impl EvidenceFile {
                 }
                 let Some((day, sha256)) = text else { break };
                 match (day < batch.oldest, is_full) {
-                    (true, _) => written.expired.push(Sha256(sha256)),
-                    (false, true) => written.crowded_out.push(Sha256(sha256)),
+                    (true, _) => outcome.expired.push(Sha256(sha256)),
+                    (false, true) => outcome.crowded_out.push(Sha256(sha256)),
                     (false, false) => break,
                 }
                 days.remove((day, &sha256))?;
@@ -137,10 +137,10 @@ impl EvidenceFile {
             }
             about.insert(BYTES_KEY, bytes)?;
             about.insert(ROWS_KEY, rows)?;
-            (written.texts, written.bytes, written.rows) = (texts.len()?, bytes, rows);
+            (outcome.texts, outcome.bytes, outcome.rows) = (texts.len()?, bytes, rows);
         }
         transaction.commit()?;
-        Ok(written)
+        Ok(outcome)
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct OldRow {
     first_seen: u64,
 }
 
-// === impl History ===
+// === impl HistoryTables ===
 
 impl<'t> HistoryTables<'t> {
     /// Creates the tables if an earlier version of robotgate made the file.

@@ -55,7 +55,7 @@ async fn put(evidence: &Evidence, text: &str) -> Result<(), NotStored> {
     evidence.put(digest(text), text.as_bytes()).await
 }
 
-fn write(file: &EvidenceFile, texts: &[&str], day: u32, oldest: u32, max_bytes: u64) -> file::Written {
+fn write(file: &EvidenceFile, texts: &[&str], day: u32, oldest: u32, max_bytes: u64) -> file::WriteOutcome {
     let texts: Vec<_> = texts.iter().map(|text| (digest(text), text.as_bytes())).collect();
     let batch = Batch {
         texts: &texts,
@@ -108,9 +108,9 @@ fn texts_are_removed_when_they_were_not_in_use_for_the_keep_time() {
     let file = bench.open();
     write(&file, &["a", "b"], 100, 0, u64::MAX);
     write(&file, &["a"], 150, 0, u64::MAX);
-    let written = write(&file, &["c"], 160, 101, u64::MAX);
-    assert_eq!(written.expired, [digest("b")], "a was in use on day 150");
-    assert_eq!((written.texts, written.crowded_out.len()), (2, 0));
+    let outcome = write(&file, &["c"], 160, 101, u64::MAX);
+    assert_eq!(outcome.expired, [digest("b")], "a was in use on day 150");
+    assert_eq!((outcome.texts, outcome.crowded_out.len()), (2, 0));
     drop(file);
     assert_eq!(
         [bench.read("a"), bench.read("b"), bench.read("c")].map(|text| text.is_some()),
@@ -133,14 +133,14 @@ fn the_texts_that_were_not_in_use_for_the_longest_time_make_room() {
         write(&file, &[&text(number)], 1 + number, 0, u64::MAX);
     }
     write(&file, &[&text(0)], 20, 0, u64::MAX);
-    let written = write(&file, &[], 20, 0, one * 7);
-    assert!(written.bytes <= one * 7, "{written:?}");
+    let outcome = write(&file, &[], 20, 0, one * 7);
+    assert!(outcome.bytes <= one * 7, "{outcome:?}");
     assert!(
-        written.crowded_out.starts_with(&[digest(&text(1)), digest(&text(2))]),
-        "{written:?}"
+        outcome.crowded_out.starts_with(&[digest(&text(1)), digest(&text(2))]),
+        "{outcome:?}"
     );
     assert!(
-        !written.crowded_out.contains(&digest(&text(0))),
+        !outcome.crowded_out.contains(&digest(&text(0))),
         "it was in use on day 20"
     );
     let empty = write(&file, &[], 500, 400, u64::MAX);
@@ -250,7 +250,7 @@ async fn two_robotgates_can_share_a_file() {
 }
 
 /// Records answers, each as an origin, a text, and the time in seconds since 1970.
-fn see(file: &EvidenceFile, seen: &[(&str, Option<&str>, u64)], oldest: u32, max_bytes: u64) -> file::Written {
+fn see(file: &EvidenceFile, seen: &[(&str, Option<&str>, u64)], oldest: u32, max_bytes: u64) -> file::WriteOutcome {
     let seen: Vec<_> = seen
         .iter()
         .map(|(origin, text, at)| sighting(origin, *text, *at))
@@ -376,9 +376,9 @@ fn an_origin_keeps_its_last_500_versions() {
     let file = bench.open();
     let texts: Vec<String> = (0..510).map(|number| number.to_string()).collect();
     let seen: Vec<_> = (1..).zip(&texts).map(|(at, text)| (A, Some(&**text), at)).collect();
-    let written = see(&file, &seen, 0, u64::MAX);
-    let one = see(&file, &[("https://b.example", Some("1"), 1)], 0, u64::MAX).rows - written.rows;
-    assert_eq!(written.rows, 500 * one);
+    let outcome = see(&file, &seen, 0, u64::MAX);
+    let one = see(&file, &[("https://b.example", Some("1"), 1)], 0, u64::MAX).rows - outcome.rows;
+    assert_eq!(outcome.rows, 500 * one);
     drop(file);
     let found = history(&bench, A);
     assert_eq!((found.len(), found[0].1, found[499].1), (500, 11, 510));

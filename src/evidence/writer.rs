@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{
     EvidenceOptions,
-    file::{Batch, EVIDENCE, EvidenceFile, Written},
+    file::{Batch, EVIDENCE, EvidenceFile, WriteOutcome},
     history::{Sighting, day_of},
     queue::{PutResult, Queue},
 };
@@ -94,11 +94,11 @@ impl Shared {
     pub(super) fn put(&self, sha256: Sha256, text: &[u8], day: u32) -> PutResult {
         let mut queue = self.queue.lock();
         let had_work = queue.has_work();
-        let place = queue.put(sha256, text, day, self.is_failing.load(Ordering::Relaxed));
+        let result = queue.put(sha256, text, day, self.is_failing.load(Ordering::Relaxed));
         if !had_work && queue.has_work() {
             self.work.notify_one();
         }
-        place
+        result
     }
 
     pub(super) fn saw(&self, before: Option<Sighting>, seen: Sighting, day: u32) {
@@ -238,11 +238,11 @@ impl Shared {
             oldest: day.saturating_sub(u32::try_from(limits.keep.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX)),
             max_bytes: limits.max_bytes,
         };
-        let written = writer.open(self).and_then(|file| guarded(|| file.write(&batch)));
-        let (stored, callers) = match written {
-            Ok(written) => {
+        let result = writer.open(self).and_then(|file| guarded(|| file.write(&batch)));
+        let (stored, callers) = match result {
+            Ok(outcome) => {
                 self.queue.lock().mark_stored(taken.texts.into_keys(), day);
-                self.succeeded(writer, &written, day);
+                self.succeeded(writer, &outcome, day);
                 (true, taken.callers)
             }
             Err(error) => {
@@ -260,27 +260,27 @@ impl Shared {
         self.done.notify_all();
     }
 
-    fn succeeded(&self, writer: &mut Writer, written: &Written, day: u32) {
+    fn succeeded(&self, writer: &mut Writer, outcome: &WriteOutcome, day: u32) {
         writer.pause = Pause::default();
-        self.texts.store(written.texts, Ordering::Relaxed);
-        self.bytes.store(written.bytes, Ordering::Relaxed);
+        self.texts.store(outcome.texts, Ordering::Relaxed);
+        self.bytes.store(outcome.bytes, Ordering::Relaxed);
         self.is_failing.store(false, Ordering::Relaxed);
         let message = "robots.txt files and configurations are stored as evidence again";
         self.trouble.end(&self.path, message);
         let mut queue = self.queue.lock();
-        queue.forget(&written.expired);
-        queue.forget(&written.crowded_out);
+        queue.forget(&outcome.expired);
+        queue.forget(&outcome.crowded_out);
         drop(queue);
-        if !written.expired.is_empty() {
+        if !outcome.expired.is_empty() {
             tracing::info!(
-                texts = written.expired.len(),
+                texts = outcome.expired.len(),
                 "removed texts that were not used for longer than evidence.keep from the store of evidence"
             );
         }
-        if !written.crowded_out.is_empty() && writer.told_crowded != day {
+        if !outcome.crowded_out.is_empty() && writer.told_crowded != day {
             writer.told_crowded = day;
             tracing::warn!(
-                texts = written.crowded_out.len(),
+                texts = outcome.crowded_out.len(),
                 "the store of evidence reached evidence.max-bytes, so robotgate removed the texts that have been out of \
                  use for the longest time. Decisions that are based on these texts cannot be replayed"
             );
@@ -295,7 +295,7 @@ impl Shared {
     }
 }
 
-// === impl Limits ===
+// === impl WriterLimits ===
 
 impl WriterLimits {
     fn of(options: &EvidenceOptions) -> Self {

@@ -73,7 +73,7 @@ enum CallError {
     Ended,
 }
 
-// === impl Client ===
+// === impl FleetClient ===
 
 impl FleetClient {
     /// Starts to connect in the background, and then subscribes to `channel`. Needs a tokio runtime.

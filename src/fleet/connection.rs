@@ -61,7 +61,7 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-// === impl Server ===
+// === impl FleetServer ===
 
 impl FleetServer {
     /// Connects and logs in. Calls `on_push` with each message of a subscription, and once more when the connection

@@ -179,8 +179,8 @@ impl Fleet {
             Some((value::encode(&key, &state, secret.as_ref())?, life))
         };
         // Encoding compresses the text, which can take milliseconds.
-        let written = tokio::task::spawn_blocking(encode).await.ok().flatten();
-        let (value, life) = written.unwrap_or_default();
+        let encoded = tokio::task::spawn_blocking(encode).await.ok().flatten();
+        let (value, life) = encoded.unwrap_or_default();
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
         let mut end = lease.script(&END, &self.name);
         end.arg(&value).arg(life);

@@ -70,7 +70,7 @@ pub enum AddressError {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<[u8]>);
 
-// === impl Settings ===
+// === impl FleetSettings ===
 
 impl FleetSettings {
     /// The default for `call_timeout`.
@@ -106,7 +106,7 @@ impl FleetSettings {
         let mut roots = RootCertStore::empty();
         // `pem::roots` does not fail here, because the file was checked when the configuration was read.
         match self.ca.as_ref().and_then(|ca| pem::roots(ca.bytes()).ok()) {
-            Some(own) => roots.add_parsable_certificates(own),
+            Some(ca) => roots.add_parsable_certificates(ca),
             None => roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
         };
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

@@ -123,10 +123,13 @@ pub(super) fn stamp(value: &[u8]) -> &[u8] {
 
 /// Returns `None` if the text is longer than `max_bytes`.
 fn inflate(text: &[u8], max_bytes: usize) -> Option<Vec<u8>> {
-    let mut whole = Vec::new();
+    let mut inflated = Vec::new();
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
-    DeflateDecoder::new(text).take(limit + 1).read_to_end(&mut whole).ok()?;
-    (whole.len() <= max_bytes).then_some(whole)
+    DeflateDecoder::new(text)
+        .take(limit + 1)
+        .read_to_end(&mut inflated)
+        .ok()?;
+    (inflated.len() <= max_bytes).then_some(inflated)
 }
 
 const VERSION: u8 = 1;

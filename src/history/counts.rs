@@ -134,7 +134,7 @@ impl SiteCounts {
     }
 }
 
-// === impl Counts ===
+// === impl SpanCounts ===
 
 impl SpanCounts {
     pub(super) fn add(&mut self, slot: &Slot) {

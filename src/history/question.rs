@@ -35,7 +35,7 @@ pub struct HistoryQuestion<'q> {
     pub limit: usize,
 }
 
-// === impl Question ===
+// === impl HistoryQuestion ===
 
 impl HistoryQuestion<'_> {
     pub(super) fn has(&self, handling: Handling) -> bool {

@@ -161,12 +161,12 @@ impl Span {
         slots: &[Arc<Slot>],
         of_tables: &[Arc<Slot>],
     ) -> HistoryReport {
-        let whole = self.resolution_of_tables().seconds();
-        let (from, until) = (self.from - self.from % whole, self.until.next_multiple_of(whole));
+        let span = self.resolution_of_tables().seconds();
+        let (from, until) = (self.from - self.from % span, self.until.next_multiple_of(span));
         let earliest = from.saturating_sub(until - from);
         let is_before_known = of_tables
             .first()
-            .is_some_and(|slot| slot.at <= earliest + self.step.max(whole));
+            .is_some_and(|slot| slot.at <= earliest + self.step.max(span));
         let merged = |from, until| {
             let mut counts = SpanCounts::default();
             let inside = of_tables.iter().filter(|slot| (from..until).contains(&slot.at));

@@ -268,7 +268,7 @@ impl FetchResult {
     }
 }
 
-// === impl Counts ===
+// === impl LabelCounts ===
 
 impl<L: Label> Default for LabelCounts<L> {
     fn default() -> Self {

@@ -109,7 +109,7 @@ impl Policy {
     }
 }
 
-// === impl Limits ===
+// === impl PaceLimits ===
 
 impl PaceLimits {
     /// Returns the limits of the same request after a reload changed the policy.

@@ -101,11 +101,11 @@ impl<K: Eq, T> Queue<K, T> {
     pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
         let lines = self.lines.iter().enumerate();
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
-        let (place, at) = places.next()?;
-        let waiter = self.lines[place].waiting.remove(at)?;
-        let ahead = self.ahead_of(place);
-        if self.lines[place].waiting.is_empty() {
-            self.lines.remove(place);
+        let (index, at) = places.next()?;
+        let waiter = self.lines[index].waiting.remove(at)?;
+        let ahead = self.ahead_of(index);
+        if self.lines[index].waiting.is_empty() {
+            self.lines.remove(index);
         }
         Some((ahead, waiter))
     }
@@ -121,16 +121,16 @@ impl<K: Eq, T> Queue<K, T> {
 
     /// Returns the gaps of the requests that are sent before a new request of `bot`.
     pub(super) fn ahead(&self, bot: &K) -> Option<Ahead> {
-        let place = self.lines.iter().position(|line| line.bot == *bot);
-        self.ahead_of(place.unwrap_or(self.lines.len()))
+        let index = self.lines.iter().position(|line| line.bot == *bot);
+        self.ahead_of(index.unwrap_or(self.lines.len()))
     }
 
-    /// Returns the gaps before a new request at the end of the line at `place`. Bots take turns, so as many requests of
+    /// Returns the gaps before a new request at the end of the line at `index`. Bots take turns, so as many requests of
     /// each other line come before it, and one more of each line further in front.
-    fn ahead_of(&self, place: usize) -> Option<Ahead> {
-        let own = self.lines.get(place).map_or(0, |line| line.waiting.len());
+    fn ahead_of(&self, index: usize) -> Option<Ahead> {
+        let waiting = self.lines.get(index).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();
-        let ahead = lines.flat_map(|(at, line)| line.waiting.iter().take(own + usize::from(at < place)));
+        let ahead = lines.flat_map(|(at, line)| line.waiting.iter().take(waiting + usize::from(at < index)));
         let mut gaps = ahead.map(|waiter| waiter.limits.gap);
         Some(Ahead {
             first: gaps.next()?,

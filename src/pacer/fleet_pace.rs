@@ -188,7 +188,7 @@ impl Drop for HeldTurn {
     }
 }
 
-// === impl Wait ===
+// === impl WaitTracker ===
 
 impl<'p> WaitTracker<'p> {
     fn new(pacer: &'p Pacer, limits: PaceLimits) -> Self {

@@ -21,15 +21,15 @@ fn limits(gap: u64) -> PaceLimits {
     }
 }
 
-type Asking = Pin<Box<dyn Future<Output = Result<Turn, TooEarly>> + Send>>;
+type TurnFuture = Pin<Box<dyn Future<Output = Result<Turn, TooEarly>> + Send>>;
 
-fn ask(pacer: &Arc<Pacer>, bot: &'static str, limits: PaceLimits) -> Asking {
+fn ask(pacer: &Arc<Pacer>, bot: &'static str, limits: PaceLimits) -> TurnFuture {
     let pacer = pacer.clone();
     Box::pin(async move { pacer.turn(&origin("a.example"), bot, limits).await })
 }
 
-fn poll(asking: &mut Asking) -> Option<Result<Turn, TooEarly>> {
-    match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+fn poll(turn: &mut TurnFuture) -> Option<Result<Turn, TooEarly>> {
+    match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(ended) => Some(ended),
         Poll::Pending => None,
     }
@@ -39,10 +39,10 @@ fn poll(asking: &mut Asking) -> Option<Result<Turn, TooEarly>> {
 async fn turns_come_a_gap_apart_and_at_once_where_nobody_was_there() {
     let pacer = Arc::new(Pacer::new(100));
     let start = Clock::now();
-    let asking: Vec<_> = (0..4).map(|_| tokio::spawn(ask(&pacer, "a", limits(3)))).collect();
+    let turns: Vec<_> = (0..4).map(|_| tokio::spawn(ask(&pacer, "a", limits(3)))).collect();
     let mut when = Vec::new();
-    for asking in asking {
-        asking.await.expect("it ends").expect("it may wait").sent();
+    for turn in turns {
+        turn.await.expect("it ends").expect("it may wait").sent();
         when.push(start.elapsed().as_secs());
     }
     assert_eq!(when, [0, 3, 6, 9]);
@@ -160,14 +160,14 @@ async fn when_the_pace_is_lifted_all_go_at_once() {
 #[tokio::test(start_paused = true)]
 async fn idle_origins_are_forgotten() {
     let pacer = Pacer::new(100);
-    let visit = |from: u32| (from..from + 2000).map(|host| origin(&format!("{host}.example")));
-    visit(0).for_each(|origin| pacer.note_request(&origin));
+    let hosts = |from: u32| (from..from + 2000).map(|host| origin(&format!("{host}.example")));
+    hosts(0).for_each(|origin| pacer.note_request(&origin));
     let paused = origin("paused.example");
     pacer.note_busy(&paused, now(), Some(2 * MAX_GAP));
     assert_eq!(pacer.origins(), 2001);
     advance(MAX_GAP).await;
-    visit(2000).for_each(|origin| pacer.note_request(&origin));
-    visit(4000).for_each(|origin| pacer.note_request(&origin));
+    hosts(2000).for_each(|origin| pacer.note_request(&origin));
+    hosts(4000).for_each(|origin| pacer.note_request(&origin));
     assert!(pacer.origins() < 4800, "{}", pacer.origins());
     assert!(
         pacer.not_before(&paused, "a", &limits(0)).is_some(),
@@ -204,8 +204,8 @@ async fn many_at_once_never_run_more_than_may() {
                 let bot = ["a", "b", "c"][number % 3];
                 if number % 7 == 0 {
                     // This client stops waiting at about the time when the request gets its turn.
-                    let asking = ask(&pacer, bot, few);
-                    return drop(tokio::time::timeout(Duration::from_micros(300), asking).await);
+                    let turn = ask(&pacer, bot, few);
+                    return drop(tokio::time::timeout(Duration::from_micros(300), turn).await);
                 }
                 let mut turn = ask(&pacer, bot, few).await.expect("there is time");
                 assert!(running.fetch_add(1, Ordering::SeqCst) < 3);

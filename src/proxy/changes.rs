@@ -145,7 +145,7 @@ impl Drop for Ended<'_> {
     }
 }
 
-// === impl Change ===
+// === impl RobotsChange ===
 
 impl RobotsChange {
     fn weight(&self) -> usize {

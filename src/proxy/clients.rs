@@ -190,7 +190,7 @@ impl Clients {
     }
 }
 
-// === impl Client ===
+// === impl ClientState ===
 
 impl ClientState {
     /// Returns whether the table can forget this client: it is like a client that was never seen.

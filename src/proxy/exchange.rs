@@ -327,9 +327,9 @@ impl Exchange {
             .refused(&line_of(&decision, &texts, request, generation));
         let refusal = OwnResponse::refusal(&texts, request.headers, &config.refusals, &config.proxy.name);
         self.decided = Some(Decided::new(decision, None, meter, self.tally.as_deref()));
-        let written = enqueued.wait_until_written().await;
+        let logged = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
-        written.map(|()| refusal)
+        logged.map(|()| refusal)
     }
 
     pub(super) fn elapsed(&self) -> Duration {

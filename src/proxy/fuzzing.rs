@@ -43,7 +43,7 @@ pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<ReadH
     let mut request = read_by_pingora(&head.bytes[..head.len]).map_err(|error| format!("pingora: {error}"))?;
     let outer_connect = outer_connect.map(|origin| OuterConnect::new(origin.clone(), None, None, 1));
     let target = target_of(&request, outer_connect.as_ref()).map_err(|error| format!("target: {error}"))?;
-    let received = rewrite::Received {
+    let received = rewrite::RequestForm {
         version: request.version,
         has_content: false,
         upgrades: false,

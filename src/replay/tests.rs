@@ -406,9 +406,9 @@ fn the_texts_that_are_in_memory_together_are_bounded() {
 
 #[test]
 fn a_line_of_another_configuration_may_leave_out_more() {
-    let [own, other] = [CONFIG, ""].map(config);
+    let [with_bot, other] = [CONFIG, ""].map(config);
     let line = line(
-        &own,
+        &with_bot,
         "A",
         "GET",
         "http://a.example/x?token=redacted",
@@ -420,7 +420,7 @@ fn a_line_of_another_configuration_may_leave_out_more() {
         let site = AnsweredSite::new(Some(&copy(ROBOTS)), SystemTime::now(), config);
         site.decide(&logged, config).map(|decision| decision.is_some())
     };
-    assert_eq!(decided(&own), Ok(true));
+    assert_eq!(decided(&with_bot), Ok(true));
     assert_eq!(decided(&other), Err(Missing::RedactedParameter));
 }
 

@@ -106,7 +106,7 @@ struct Any<'a> {
     time: Timestamp,
 }
 
-// === impl Line ===
+// === impl LogLine ===
 
 impl<'a> LogLine<'a> {
     pub(super) fn parse(line: &'a [u8]) -> Self {

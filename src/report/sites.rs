@@ -141,7 +141,7 @@ impl Outage {
     }
 }
 
-// === impl Changes ===
+// === impl SiteChanges ===
 
 impl SiteChanges {
     /// Adds a new text that a fetch, or a copy from another robotgate, brought.

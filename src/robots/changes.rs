@@ -321,7 +321,7 @@ fn changed_statements(profile: Profile, before: &[u8], after: &[u8]) -> (Vec<Cha
     )
 }
 
-// === impl Changes ===
+// === impl LineChanges ===
 
 impl LineChanges {
     /// Returns whether rules or groups changed, or may have changed in the part that was not compared.

@@ -69,9 +69,9 @@ fn list(body: &[u8], run: Option<(&Arc<[AgentLine<'_>]>, Duration)>, delays: &mu
 
 /// Parses a whole or decimal number of seconds.
 pub(super) fn crawl_delay(value: &str) -> Option<Duration> {
-    let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
+    let (integer, fraction) = value.split_once('.').unwrap_or((value, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_decimal = is_number(fraction) && (is_number(whole) || whole.is_empty());
+    let is_decimal = is_number(fraction) && (is_number(integer) || integer.is_empty());
     let seconds: f64 = is_decimal.then(|| value.parse().ok())??;
     Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }

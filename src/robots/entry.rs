@@ -47,7 +47,7 @@ pub(super) trait Offset: Copy + Into<u32> {
     }
 }
 
-// === impl Entry ===
+// === impl PatternEntry ===
 
 impl PatternEntry<u32> {
     pub(super) fn new(text: &[u8], start: usize, length: usize, line: u32, kind: RuleKind) -> Self {

@@ -88,7 +88,7 @@ impl Index<u32> {
     }
 }
 
-// === impl Table ===
+// === impl PatternRange ===
 
 impl PatternRange<u32> {
     fn narrow(self) -> Option<PatternRange<u16>> {

@@ -28,7 +28,7 @@ pub(super) enum LineKey {
     Rule(RuleKind),
 }
 
-// === impl Record ===
+// === impl GroupLine ===
 
 impl<'a> GroupLine<'a> {
     /// Returns `None` for any other line, which affects no decision and does not end a group.
@@ -54,7 +54,7 @@ impl<'a> KeyValue<'a> {
     }
 }
 
-// === impl Key ===
+// === impl LineKey ===
 
 impl LineKey {
     pub(super) fn read(profile: Profile, text: &[u8]) -> Option<Self> {

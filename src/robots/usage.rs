@@ -193,11 +193,11 @@ impl UsageLines {
                 continue;
             };
             if !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &agents)) {
-                let place = |agent: &AgentLine<'_>| {
+                let position = |agent: &AgentLine<'_>| {
                     let start = agent.value.as_ptr().addr().wrapping_sub(body.as_ptr().addr());
                     (offset(start), offset(agent.value.len()))
                 };
-                runs.push(agents.iter().map(place).collect());
+                runs.push(agents.iter().map(position).collect());
                 last = Some(agents);
             }
             let (path, value) = match vocabulary {

@@ -203,7 +203,7 @@ impl Verification {
 
     fn report(&mut self, compared: &Compared, logs: &Logs<'_>, what: &Verify) {
         if !what.skip_older {
-            self.add(Kind::Missing, logs.place(0), Some(0), compared.before);
+            self.add(Kind::Missing, logs.location(0), Some(0), compared.before);
         } else if self.sealed > 0
             && compared.same + compared.erased == 0
             && logs.lines > 0
@@ -211,7 +211,7 @@ impl Verification {
         {
             // If somebody rewrote all lines, each looks like a new, unsealed one.
             let text = "none of the lines is sealed: the log was rewritten, or the files are newer than the seal";
-            self.add(Kind::Other(text.to_owned()), logs.place(0), None, 1);
+            self.add(Kind::Other(text.to_owned()), logs.location(0), None, 1);
         }
         let differences = &compared.differences;
         let missing: HashMap<Sha256, u64> = differences
@@ -226,24 +226,24 @@ impl Verification {
             let is_added = one.found.is_some() && moved_from.is_none();
             let is_missing = sealed.filter(|(_, hash)| !found.contains(hash)).map(|(entry, _)| entry);
             match is_missing {
-                Some(entry) if is_added => self.add(Kind::Changed, logs.place(line), Some(entry), 1),
-                Some(entry) => self.add(Kind::Missing, logs.place(line), Some(entry), 1),
-                None if is_added => self.add(Kind::Added, logs.place(line), None, 1),
+                Some(entry) if is_added => self.add(Kind::Changed, logs.location(line), Some(entry), 1),
+                Some(entry) => self.add(Kind::Missing, logs.location(line), Some(entry), 1),
+                None if is_added => self.add(Kind::Added, logs.location(line), None, 1),
                 None => {}
             }
             if let Some(entry) = moved_from {
-                self.add(Kind::Moved, logs.place(line), Some(entry), 1);
+                self.add(Kind::Moved, logs.location(line), Some(entry), 1);
             }
         }
         self.more += compared.more;
         if let Some(line) = compared.gave_up {
             let text = "from this line on, the log is not the sealed one";
-            self.add(Kind::Other(text.to_owned()), logs.place(line), None, 1);
+            self.add(Kind::Other(text.to_owned()), logs.location(line), None, 1);
         } else if !what.skip_newer {
-            let place = logs.place(logs.lines.saturating_sub(1));
+            let location = logs.location(logs.lines.saturating_sub(1));
             self.add(
                 Kind::CutShort,
-                place,
+                location,
                 Some(self.sealed - compared.after),
                 compared.after,
             );
@@ -302,7 +302,7 @@ impl Logs<'_> {
     }
 
     /// Returns the file of a line, and the line's number in that file, from 1. `line` counts across all files, from 0.
-    fn place(&self, line: u64) -> (String, Option<u64>) {
+    fn location(&self, line: u64) -> (String, Option<u64>) {
         let at = self.files.partition_point(|(_, first)| *first <= line);
         let (file, first) = &self.files[at.saturating_sub(1)];
         (file.clone(), Some(line - first + 1))

@@ -142,8 +142,8 @@ fn path(live: &Live) -> Option<PathBuf> {
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let unfinished = files::unfinished(path);
     let mut file = files::create_unfinished(&unfinished)?;
-    let written = file.write_all(text).and_then(|()| fs::rename(&unfinished, path));
-    written.inspect_err(|_| {
+    let result = file.write_all(text).and_then(|()| fs::rename(&unfinished, path));
+    result.inspect_err(|_| {
         let _ = fs::remove_file(&unfinished);
     })
 }

@@ -194,7 +194,7 @@ enum ReloadError {
     Setup(#[from] SetupError),
 }
 
-// === impl Source ===
+// === impl WatchedConfig ===
 
 impl WatchedConfig {
     /// Starts to watch the configuration file, if there is one, and the files with secrets that it names. Blocks.

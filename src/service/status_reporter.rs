@@ -35,7 +35,7 @@ enum Status {
     },
 }
 
-// === impl Report ===
+// === impl StatusReporter ===
 
 impl StatusReporter {
     /// Reports that the daemon is ready.

@@ -30,7 +30,7 @@ pub struct ClientProgram {
     credential: Option<String>,
     /// Texts that replace `proxy` and `trust` if `robotgate env --write` writes files.
     #[serde(default)]
-    written: FileTexts,
+    with_files: FileTexts,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -79,8 +79,8 @@ static TABLE: LazyLock<ClientTable> = LazyLock::new(|| {
         expand(&mut client.trust);
         let more = [
             &mut client.credential,
-            &mut client.written.proxy,
-            &mut client.written.trust,
+            &mut client.with_files.proxy,
+            &mut client.with_files.trust,
         ];
         more.into_iter().flatten().for_each(expand);
     }
@@ -101,19 +101,19 @@ pub fn find(name: &str) -> Option<&'static ClientProgram> {
         .find(|client| is_it(&client.name) || client.aliases.iter().any(is_it))
 }
 
-// === impl Client ===
+// === impl ClientProgram ===
 
 impl ClientProgram {
     /// Returns the lines that make the client use the proxy and trust its certificates.
     pub fn settings(&self, settings: &ClientSettings) -> String {
-        let written = self.written.trust.as_ref().filter(|_| settings.folder().is_some());
-        self.proxy_settings(settings) + &settings.fill(written.unwrap_or(&self.trust))
+        let text = self.with_files.trust.as_ref().filter(|_| settings.folder().is_some());
+        self.proxy_settings(settings) + &settings.fill(text.unwrap_or(&self.trust))
     }
 
     /// Returns only the lines that make the client use the proxy.
     pub fn proxy_settings(&self, settings: &ClientSettings) -> String {
-        let written = self.written.proxy.as_ref().filter(|_| settings.folder().is_some());
-        settings.fill(written.unwrap_or(&self.proxy))
+        let text = self.with_files.proxy.as_ref().filter(|_| settings.folder().is_some());
+        settings.fill(text.unwrap_or(&self.proxy))
     }
 
     /// Returns how to give the client a credential. Empty if a secret in the proxy's address is enough.
@@ -189,10 +189,10 @@ mod tests {
                     client.name
                 );
             }
-            let written = [&client.written.proxy, &client.written.trust, &client.credential];
+            let texts = [&client.with_files.proxy, &client.with_files.trust, &client.credential];
             let texts = [&client.proxy, &client.trust]
                 .into_iter()
-                .chain(written.into_iter().flatten());
+                .chain(texts.into_iter().flatten());
             let comments = texts.flat_map(|text| text.lines()).filter(|line| line.starts_with('#'));
             for line in comments {
                 assert!(line.len() <= 118, "{}: {line}", client.name);

@@ -39,7 +39,7 @@ pub enum BadProxy {
     Scheme(String),
 }
 
-// === impl Settings ===
+// === impl ClientSettings ===
 
 impl ClientSettings {
     /// Creates settings for a proxy. `HOST:PORT` alone means `http://HOST:PORT`.

@@ -53,7 +53,7 @@ pub trait Keep {
     fn is_open(&mut self) -> bool;
 }
 
-// === impl Key ===
+// === impl PoolKey ===
 
 impl PoolKey {
     /// Returns the key for connections to `address` that requests to `origin` can use.

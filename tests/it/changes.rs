@@ -44,9 +44,9 @@ async fn changes(gate: &Gate, origin: &Origin, count: usize) -> Vec<Record> {
 }
 
 async fn counted(gate: &Gate, effect: &str) -> Option<String> {
-    let scrape = gate.admin("/metrics").await.text();
+    let metrics = gate.admin("/metrics").await.text();
     let name = format!("robotgate_robots_changes_total{{effect=\"{effect}\"}} ");
-    scrape
+    metrics
         .lines()
         .find_map(|line| line.strip_prefix(&*name))
         .map(str::to_owned)

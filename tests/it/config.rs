@@ -278,8 +278,8 @@ fn the_store_of_evidence_is_next_to_the_cache_file() {
     let path = |text: &str| good(text).evidence.map(|evidence| evidence.path);
     let cache = "[cache]\npath = '/var/lib/a/robots.redb'\n";
     assert_eq!(path(cache).as_deref(), Some(Path::new("/var/lib/a/evidence.redb")));
-    let own = "[cache]\npersist = false\n[evidence]\npath = '/data/evidence'";
-    assert_eq!(path(own).as_deref(), Some(Path::new("/data/evidence")));
+    let evidence_path = "[cache]\npersist = false\n[evidence]\npath = '/data/evidence'";
+    assert_eq!(path(evidence_path).as_deref(), Some(Path::new("/data/evidence")));
     for none in ["[cache]\npersist = false", "[evidence]\nenabled = false"] {
         assert_eq!(path(none), None, "{none}");
     }

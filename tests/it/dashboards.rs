@@ -14,8 +14,8 @@ const ALERTS: &str = include_str!("../../conf/prometheus-alerts.yml");
 #[tokio::test]
 async fn every_metric_in_dashboards_and_alerts_exists() {
     let gate = Gate::start().await;
-    let scrape = gate.admin("/metrics").await.text();
-    let exposed = exposed(&scrape);
+    let metrics = gate.admin("/metrics").await.text();
+    let exposed = exposed(&metrics);
 
     for (file, text) in [("grafana.json", DASHBOARD), ("prometheus-alerts.yml", ALERTS)] {
         let named = named(text);
@@ -28,8 +28,8 @@ async fn every_metric_in_dashboards_and_alerts_exists() {
 #[tokio::test]
 async fn the_documentation_lists_every_metric_with_its_type() {
     let gate = Gate::start().await;
-    let scrape = gate.admin("/metrics").await.text();
-    let exposed: BTreeSet<(&str, &str)> = scrape
+    let metrics = gate.admin("/metrics").await.text();
+    let exposed: BTreeSet<(&str, &str)> = metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
         .collect();
@@ -49,8 +49,8 @@ async fn the_documentation_lists_every_metric_with_its_type() {
 async fn dashboards_and_alerts_use_only_existing_decision_labels() {
     let gate = Gate::start().await;
     gate.get("http://a.example/").without("User-Agent").await;
-    let scrape = gate.admin("/metrics").await.text();
-    let made = scrape
+    let metrics = gate.admin("/metrics").await.text();
+    let made = metrics
         .lines()
         .find_map(|line| line.strip_prefix("robotgate_decisions_total{"));
     let known: BTreeSet<&str> = labels(made.expect("a decision was made"))
@@ -174,8 +174,8 @@ fn labels(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the names of the series in a scrape in Prometheus' own format.
-fn exposed(scrape: &str) -> BTreeSet<String> {
-    let families = scrape
+fn exposed(metrics: &str) -> BTreeSet<String> {
+    let families = metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     families

@@ -240,7 +240,7 @@ async fn scrapy_logs_why_it_was_refused_and_does_not_retry() {
         .await;
     let gate = Gate::start().await;
     let (allowed, refused) = (origin.url("/x.txt"), origin.url("/private/x"));
-    let shown = scrape(&gate, &format!("{allowed} {refused}")).await;
+    let shown = crawl(&gate, &format!("{allowed} {refused}")).await;
     assert!(shown.contains("Hello, bot."), "{shown}");
     let refusal = format!("robotgate refused {refused}: deny; reason=rule; line=2");
     assert!(
@@ -266,7 +266,7 @@ async fn scrapy_retries_temporary_refusals_but_no_refused_connect() {
     let statuses = "[refusals]\nstatus = 451\nunreachable-status = 503\n";
 
     let gate = Gate::with(statuses).await;
-    let shown = scrape(&gate, &broken.url("/x")).await;
+    let shown = crawl(&gate, &broken.url("/x")).await;
     assert!(shown.contains("'retry/count': 2"), "{shown}");
     assert!(!shown.contains("robotgate refused"), "{shown}");
     assert_eq!(decisions(&gate, &broken.url("/x")), 3, "{:#?}", gate.audit());
@@ -275,7 +275,7 @@ async fn scrapy_retries_temporary_refusals_but_no_refused_connect() {
     let tunnel = "[https]\nmode = \"tunnel\"\n[identity]\nunidentified = \"wildcard\"";
     let gate = Gate::with(&format!("{statuses}{tunnel}")).await;
     for (origin, status) in [(&refusing, 451), (&broken, 503)] {
-        let shown = scrape(&gate, &origin.url("/x")).await;
+        let shown = crawl(&gate, &origin.url("/x")).await;
         let refusal = format!("[{{'status': {status}, 'reason': b'Disallowed");
         assert!(
             shown.contains(&refusal) && shown.contains("'robotgate/refused/connect': 1"),
@@ -292,7 +292,7 @@ fn decisions(gate: &Gate, url: &str) -> usize {
 }
 
 /// Returns Scrapy's log after it has requested these URLs, separated by spaces, with the middleware.
-async fn scrape(gate: &Gate, urls: &str) -> String {
+async fn crawl(gate: &Gate, urls: &str) -> String {
     let spider = r#"import scrapy
 class Spider(scrapy.Spider):
     name = "test"

@@ -17,8 +17,8 @@ fn read(path: &Path, digests: &[Sha256]) -> HashMap<Sha256, Vec<u8>> {
 }
 
 async fn metric(gate: &Gate, name: &str) -> Option<String> {
-    let scrape = gate.admin("/metrics").await.text();
-    let found = scrape
+    let metrics = gate.admin("/metrics").await.text();
+    let found = metrics
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     found.map(str::to_owned)

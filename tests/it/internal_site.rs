@@ -142,17 +142,17 @@ async fn the_type_url_of_a_refusal_explains_it() {
     let gate = Gate::start().await;
     let refusal = gate.get(&origin.url("/x")).await;
     let kind = refusal.json()["type"].as_str().expect("a URI").to_owned();
-    let (page, place) = kind.split_once('#').expect("a place in a page");
+    let (page, fragment) = kind.split_once('#').expect("a place in a page");
 
     let shown = gate.get(page).header("Accept", "text/html").await;
     assert_eq!(shown.status, 200);
     assert!(
-        shown.text().contains(&format!("<dt id=\"{place}\">")),
+        shown.text().contains(&format!("<dt id=\"{fragment}\">")),
         "{}",
         shown.text()
     );
     let text = gate.get(page).header("Accept", "*/*").await.text();
-    assert!(text.contains(&format!("\n{place}\n")), "{text}");
+    assert!(text.contains(&format!("\n{fragment}\n")), "{text}");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ async fn scrape_as(gate: &Gate, accept: &str) -> Response {
         .await
 }
 
-async fn scrape(gate: &Gate) -> String {
+async fn metrics(gate: &Gate) -> String {
     scrape_as(gate, "*/*").await.text()
 }
 
@@ -39,7 +39,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
 /// Waits until a series has a value, because an exchange is counted shortly after its client has the response.
 #[track_caller]
 fn shows<'a>(gate: &'a Gate, series: &'a str, wanted: f64) -> impl Future<Output = ()> + 'a {
-    let shown = async move || (value(&scrape(gate).await, series) == Some(wanted)).then_some(());
+    let shown = async move || (value(&metrics(gate).await, series) == Some(wanted)).then_some(());
     async move { until_async(&format!("{series} {wanted}"), shown).await }
 }
 
@@ -89,7 +89,7 @@ async fn requests_are_counted_by_their_outcome() {
     ] {
         shows(&gate, series, wanted).await;
     }
-    let text = scrape(&gate).await;
+    let text = metrics(&gate).await;
     assert!(!text.contains("127.0.0.1") && !text.contains("nowhere"), "{text}");
     let sent = value(&text, "robotgate_sent_bytes_total").expect("a count");
     assert!(sent > 4.0, "{sent}");

@@ -42,8 +42,8 @@ async fn asked(gate: &Gate, agent: &str, url: &str) -> Value {
 
 /// Returns the number of requests that wait now.
 async fn waiting(gate: &Gate) -> usize {
-    let scrape = gate.admin("/metrics").await.text();
-    let line = scrape
+    let metrics = gate.admin("/metrics").await.text();
+    let line = metrics
         .lines()
         .find_map(|line| line.strip_prefix("robotgate_pace_waiting "));
     line.expect("it is told").parse().expect("a number")
@@ -110,10 +110,10 @@ async fn a_request_that_comes_too_early_learns_when_to_retry() {
 
     // A request that a rule disallows is refused because of the rule, and has no time to try again.
     refused(&gate.get(&site.url("/private")).await, "rule");
-    let scrape = gate.admin("/metrics").await.text();
+    let metrics = gate.admin("/metrics").await.text();
     let counted = "robotgate_decisions_total{verdict=\"defer\",reason=\"pace\",bot=\"other\",enforcement=\"enforce\",\
                    forwarded=\"false\"} 1";
-    assert!(scrape.contains(counted), "{scrape}");
+    assert!(metrics.contains(counted), "{metrics}");
     assert_eq!(gate.admin("/api/v1/status").await.json()["decisions"]["defer"], 1);
 }
 

@@ -255,8 +255,8 @@ async fn a_gate_whose_file_is_locked_keeps_copies_in_memory() {
 
 /// Returns the value of the metric for failures to keep copies on disk.
 async fn disk_fails(gate: &Gate) -> String {
-    let scrape = gate.admin("/metrics").await.text();
-    let value = scrape
+    let metrics = gate.admin("/metrics").await.text();
+    let value = metrics
         .lines()
         .find_map(|line| line.strip_prefix("robotgate_cache_disk_fails "));
     value.expect("it is always there").to_owned()

@@ -334,8 +334,8 @@ async fn a_stop_with_a_full_disk_reports_the_lost_lines_once() {
     // The line of this request is not in the write that fails, but waits for the next one.
     let second = tokio::spawn(gate.get(&origin.url("/y")).into_future());
     wait::until_async("two decisions", async || {
-        let scrape = gate.admin("/metrics").await.text();
-        let mut series = scrape
+        let metrics = gate.admin("/metrics").await.text();
+        let mut series = metrics
             .lines()
             .filter(|line| line.starts_with("robotgate_decisions_total{"));
         series.any(|line| line.ends_with(" 2")).then_some(())

@@ -26,7 +26,7 @@ async fn what_if(gate: &Gate, args: &[&str]) -> CliOutput {
 }
 
 /// Sends every request, and returns the decisions.
-async fn visit(gate: &Gate, origin: &Origin) -> Vec<Value> {
+async fn request_pages(gate: &Gate, origin: &Origin) -> Vec<Value> {
     let before = gate.events("decision").len();
     for agent in AGENTS {
         for path in PATHS {
@@ -54,7 +54,7 @@ fn effect(was: &Value, now: &Value) -> &'static str {
 async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with(OLD).await;
-    let before = visit(&gate, &origin).await;
+    let before = request_pages(&gate, &origin).await;
     let text = fs::read_to_string(gate.file("robotgate.toml")).expect("the file");
     let text = text.replace("enforcement = \"report\"", "enforcement = \"enforce\"");
     // No file that the new configuration names is read.
@@ -71,7 +71,7 @@ async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
 
     gate.rewrite_config(&text);
     gate.reloaded(1).await;
-    let after = visit(&gate, &origin).await;
+    let after = request_pages(&gate, &origin).await;
     let pairs = || before.iter().zip(&after);
     for word in ["refused", "forwarded", "verdict", "basis", "same"] {
         let count = pairs().filter(|(was, now)| effect(was, now) == word).count();
@@ -127,7 +127,7 @@ async fn a_new_robots_txt_and_a_new_user_agent_change_what_they_concern() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let other = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with(OLD).await;
-    visit(&gate, &origin).await;
+    request_pages(&gate, &origin).await;
     gate.get(&other.url("/x")).user_agent("A").await;
     gate.audited(26).await;
     let file = gate.file("new.txt");
@@ -161,7 +161,7 @@ async fn a_new_robots_txt_and_a_new_user_agent_change_what_they_concern() {
 async fn without_a_difference_the_exit_status_is_zero() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with(OLD).await;
-    visit(&gate, &origin).await;
+    request_pages(&gate, &origin).await;
     let config = gate.file("robotgate.toml").display().to_string();
     // The store is found by the configuration.
     let log = gate.file("audit.jsonl").display().to_string();

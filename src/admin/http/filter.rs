@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, time::SystemTime};
 
-use super::input::moment;
+use super::input::parse_time;
 use crate::{
     audit::LoggedRefusal,
     decision::{Reason, Verdict},
@@ -69,8 +69,8 @@ impl Filter {
             })?;
             let value = field.checked(value)?;
             match (field, is_excluded) {
-                (Field::Since, false) => filter.since = Some(moment(&value, now)?),
-                (Field::Until, false) => filter.until = Some(moment(&value, now)?),
+                (Field::Since, false) => filter.since = Some(parse_time(&value, now)?),
+                (Field::Until, false) => filter.until = Some(parse_time(&value, now)?),
                 (Field::Since | Field::Until, true) => return Err(format!("{name} cannot be excluded")),
                 (_, true) => filter.excluded.push((field, value)),
                 (_, false) => match filter.wanted.iter_mut().find(|(wanted, _)| *wanted == field) {

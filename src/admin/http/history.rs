@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{
     Context,
-    input::{Form, StrictQuery, moment},
+    input::{Form, StrictQuery, parse_time},
     problem::Problem,
 };
 use crate::history::{By, HistoryQuestion, HistoryReport};
@@ -43,7 +43,7 @@ pub(super) async fn history(
     StrictQuery(range): StrictQuery<Params>,
 ) -> Result<Json<HistoryReport>, Problem> {
     let now = SystemTime::now();
-    let time = |text: Option<&str>, usual| text.map_or(Ok(usual), |text| moment(text, now).map_err(Problem::Bad));
+    let time = |text: Option<&str>, usual| text.map_or(Ok(usual), |text| parse_time(text, now).map_err(Problem::Bad));
     let until = time(range.until.as_deref(), now)?;
     let from = time(range.from.as_deref(), until.checked_sub(USUAL_TIME).unwrap_or(until))?;
     if from >= until {

@@ -71,7 +71,7 @@ impl<T: Form, S: Send + Sync> FromRequestParts<S> for StrictQuery<T> {
     }
 }
 
-// === impl Question ===
+// === impl DecideParams ===
 
 impl Form for DecideParams {
     const FORM: &'static str = "?agent=BOT&url=URL, both percent-encoded";
@@ -105,7 +105,7 @@ fn purposes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Purpose
 }
 
 /// Reads a time: as in RFC 3339, or how long before `now` it was, such as `1h`.
-pub(super) fn moment(text: &str, now: SystemTime) -> Result<SystemTime, String> {
+pub(super) fn parse_time(text: &str, now: SystemTime) -> Result<SystemTime, String> {
     if let Ok(Timestamp(time)) = serde_json::from_value(text.into()) {
         return Ok(time);
     }

@@ -245,7 +245,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
     stats.map(|stats| (warning, Json(stats))).ok_or(Problem::Disk)
 }
 
-// === impl Which ===
+// === impl OriginParams ===
 
 impl OriginParams {
     fn origin(&self) -> Result<Origin, Problem> {

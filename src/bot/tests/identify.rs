@@ -38,7 +38,7 @@ fn accepted_proofs(credentials: &[&str], certificates: &[&str], networks: &[&str
 /// `free` requires no proof. `a` and `b` share a credential, a certificate and a network; `a` also has one of each for
 /// itself.
 fn bots() -> Bots {
-    let own = accepted_proofs(
+    let exclusive = accepted_proofs(
         &["own", "shared"],
         &["own.example", "shared.example"],
         &["10.1.0.0/16", "10.9.0.0/16"],
@@ -47,7 +47,7 @@ fn bots() -> Bots {
     let net_only = accepted_proofs(&[], &[], &["192.0.2.0/24"]);
     let bots = vec![
         bot("free", AcceptedProofs::default()),
-        bot("a", own),
+        bot("a", exclusive),
         bot("b", shared),
         bot("net", net_only),
     ];
@@ -119,7 +119,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
 #[test]
 fn a_user_agent_can_only_name_bots_that_the_proof_fits() {
     let bots = bots();
-    let (own, shared) = (certificate("own.example"), certificate("shared.example"));
+    let (exclusive, shared) = (certificate("own.example"), certificate("shared.example"));
     let (own_secret, shared_secret) = (basic("own:s1"), basic("shared:s2"));
     let by_credential = |value| Presented {
         credential: PresentedCredential::Field(value),
@@ -139,7 +139,7 @@ fn a_user_agent_can_only_name_bots_that_the_proof_fits() {
             by_credential(own_secret.as_bytes()),
             by_credential(shared_secret.as_bytes()),
         ),
-        ("certificate", by_certificate(&own), by_certificate(&shared)),
+        ("certificate", by_certificate(&exclusive), by_certificate(&shared)),
         ("network", from("10.1.2.3"), from("::ffff:10.9.0.1")),
     ];
     for (kind, of_a, of_both) in cases {
@@ -217,7 +217,7 @@ fn a_wrong_credential_is_refused_even_if_another_proof_is_valid() {
 #[test]
 fn the_strongest_proof_is_used_and_named() {
     let bots = bots();
-    let (own, shared, unknown) = (
+    let (exclusive, shared, unknown) = (
         certificate("own.example"),
         certificate("shared.example"),
         certificate("unknown.example"),
@@ -226,7 +226,14 @@ fn the_strongest_proof_is_used_and_named() {
     let field = PresentedCredential::Field(shared_secret.as_bytes());
     let address = |text: &str| Some(text.parse().expect("an address"));
     for (credential, certificate, address, kind, name, bot_b) in [
-        (field, Some(&own), address("10.1.0.1"), "credential", "shared", "shared"),
+        (
+            field,
+            Some(&exclusive),
+            address("10.1.0.1"),
+            "credential",
+            "shared",
+            "shared",
+        ),
         (
             PresentedCredential::Nothing,
             Some(&shared),
@@ -275,7 +282,7 @@ fn the_strongest_proof_is_used_and_named() {
 #[test]
 fn the_credential_field_is_ignored_if_no_bot_has_credentials() {
     let bots = Bots::new(vec![Arc::new(bot("a", accepted_proofs(&[], &["own.example"], &[])))]);
-    let own = certificate("own.example");
+    let exclusive = certificate("own.example");
     for credential in [
         PresentedCredential::Field(b"Basic nonsense"),
         PresentedCredential::Several,
@@ -283,7 +290,7 @@ fn the_credential_field_is_ignored_if_no_bot_has_credentials() {
     ] {
         let proof = bots.prove(&Presented {
             credential,
-            certificate: Some(&own),
+            certificate: Some(&exclusive),
             address: None,
         });
         assert_eq!(identify(&bots, &proof, "none", false), "a");

@@ -219,7 +219,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
     }
 }
 
-// === impl Question ===
+// === impl CaseInput ===
 
 impl CaseInput<'_> {
     fn answer(&self) -> EvalOutput<'_> {

@@ -159,7 +159,7 @@ impl<'c> Table<'c> {
         T: TryFrom<i128> + PartialOrd + Display,
     {
         let number = self.number_in(words, key, range);
-        self.has_default(key, whole(&default));
+        self.has_default(key, to_integer(&default));
         number.unwrap_or(default)
     }
 
@@ -175,7 +175,7 @@ impl<'c> Table<'c> {
         T: TryFrom<i128> + PartialOrd + Display,
     {
         let (low, high) = (range.start(), range.end());
-        let raw = self.integer(key, || Kind::Number(whole(low), whole(high)))?;
+        let raw = self.integer(key, || Kind::Number(to_integer(low), to_integer(high)))?;
         match T::try_from(*raw.get_ref()) {
             Ok(number) if range.contains(&number) => Some(number),
             _ => {
@@ -277,6 +277,6 @@ fn words<T: DeserializeOwned>() -> Vec<String> {
 }
 
 /// All limits and defaults in robotgate fit into `i64`.
-fn whole(number: &impl Display) -> i64 {
+fn to_integer(number: &impl Display) -> i64 {
     number.to_string().parse().unwrap_or(i64::MAX)
 }

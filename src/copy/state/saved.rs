@@ -42,8 +42,8 @@ pub struct SavedCopy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     etag: Option<Box<str>>,
     /// Whether the text is the whole robots.txt. Versions up to 0.1 did not save this.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    whole: bool,
+    #[serde(rename = "whole", default, skip_serializing_if = "std::ops::Not::not")]
+    complete: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     tdmrep: bool,
 }
@@ -107,7 +107,7 @@ impl OriginState {
                 fetched: micros_since_1970(copy.fetched),
                 status: copy.status,
                 etag: copy.etag.clone(),
-                whole: copy.complete,
+                complete: copy.complete,
                 tdmrep: copy.tdmrep.is_some(),
             }),
         }
@@ -204,7 +204,7 @@ impl SavedCopy {
             sha256: self.sha256,
             status: self.status,
             etag: self.etag.clone(),
-            complete: self.whole,
+            complete: self.complete,
             ..parse(profile, text, time(self.fetched).unwrap_or(SystemTime::UNIX_EPOCH))
         }
     }

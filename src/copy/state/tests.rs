@@ -159,8 +159,8 @@ fn a_series_of_failures_from_another_gate_is_dropped_once_its_retry_is_overdue()
     let History { state, policy, .. } = failing();
     let mut poisoned = History::new();
     poisoned.state = state.without_old_failures(at(late), &policy);
-    let own = poisoned.then(late, time_out());
-    assert!(matches!(own.answer(late), Answer::Unreachable(Some(_))));
+    let poisoned = poisoned.then(late, time_out());
+    assert!(matches!(poisoned.answer(late), Answer::Unreachable(Some(_))));
 }
 
 #[test]

@@ -117,8 +117,8 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
     let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     gate.note_request(&site(0));
-    let written = async || field(&server, 0, "last").await;
-    while written().await.is_none() {
+    let last = async || field(&server, 0, "last").await;
+    while last().await.is_none() {
         tokio::task::yield_now().await;
     }
     let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO, PATIENT).await;

@@ -179,34 +179,34 @@ impl Model {
     }
 
     fn handle(&mut self, event: Event) {
-        let pick = |list: &mut Vec<u64>, place: usize| match list.len() {
+        let pick = |list: &mut Vec<u64>, index: usize| match list.len() {
             0 => None,
-            length => Some(list.remove(place % length)),
+            length => Some(list.remove(index % length)),
         };
         match event {
             Event::Come(bot, gap, patience) => self.come(bot, gap, patience),
             Event::Pass(time) => self.pass(Duration::from_millis(time)),
-            Event::Send(place) => {
-                if let Some(name) = pick(&mut self.unsent, place) {
+            Event::Send(index) => {
+                if let Some(name) = pick(&mut self.unsent, index) {
                     self.limiter.sent(self.now, false);
                     self.running.push(name);
                     self.last_sent = Some(self.now);
                 }
             }
-            Event::End(place) => {
-                if pick(&mut self.running, place).is_some() {
+            Event::End(index) => {
+                if pick(&mut self.running, index).is_some() {
                     self.limiter.ended(true);
                 }
             }
-            Event::GiveBack(place) => {
-                if pick(&mut self.unsent, place).is_some() {
+            Event::GiveBack(index) => {
+                if pick(&mut self.unsent, index).is_some() {
                     self.limiter.ended(false);
                 }
             }
-            Event::Leave(place) => {
+            Event::Leave(index) => {
                 let name = match self.waiting.len() {
                     0 => return,
-                    length => *self.waiting.keys().nth(place % length).expect("it is one of them"),
+                    length => *self.waiting.keys().nth(index % length).expect("it is one of them"),
                 };
                 let number = self.waiting[&name].0;
                 assert_eq!(self.limiter.leave(number), Some(name));

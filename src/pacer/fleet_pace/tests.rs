@@ -205,7 +205,7 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
         }
         pause();
         let asked = gate.not_before(&site(), "a", &long).await.map(|later| later.at);
-        let asking = gate.turn(&site(), "a", long).await;
+        let turn = gate.turn(&site(), "a", long).await;
         match gaps {
             Some(gaps) => {
                 let (after, expected) = (began.elapsed(), gaps * GAP);
@@ -213,7 +213,7 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
                     after <= expected + GAP / 2 && after >= expected,
                     "{on_loss:?}: {after:?}"
                 );
-                assert!(asking.is_ok(), "{on_loss:?}");
+                assert!(turn.is_ok(), "{on_loss:?}");
                 assert!(asked <= Some(now()) && asked > Some(now() - GAP / 2), "{on_loss:?}");
                 let early = gate.turn(&site(), "a", limits(GAP, gaps * GAP - GAP / 2)).await;
                 assert_eq!(
@@ -223,7 +223,7 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
                 );
             }
             None => {
-                let early = asking.expect_err("nothing is sent");
+                let early = turn.expect_err("nothing is sent");
                 assert_eq!(early.later.cause, Cause::Fleet);
                 assert_eq!(early.waited, Duration::ZERO);
                 assert!(early.later.at >= now() + SOON && asked >= Some(now() + SOON));

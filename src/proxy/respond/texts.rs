@@ -122,11 +122,11 @@ fn push_usage(out: &mut String, usage: &UsageReport) {
                 ..
             } = said;
             let value = said.value();
-            let written = write!(
+            let result = write!(
                 out,
                 "; vocabulary={vocabulary}; purpose={purpose}; key={label}; value={value}"
             );
-            written.and_then(|()| match (said.source, refused) {
+            result.and_then(|()| match (said.source, refused) {
                 (_, None) => Ok(()),
                 (UseSource::Line(line), _) => write!(out, "; line={line}"),
                 (UseSource::Entry(entry), _) => write!(out, "; entry={entry}"),

@@ -87,8 +87,8 @@ fn a_part_of_the_log_is_verified_if_the_caller_says_so() {
         "{:?}",
         found.findings
     );
-    let place = &found.findings[0];
-    assert!(place.file.ends_with("audit.jsonl.1") || place.file.ends_with("audit.jsonl"));
+    let location = &found.findings[0];
+    assert!(location.file.ends_with("audit.jsonl.1") || location.file.ends_with("audit.jsonl"));
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(super) struct Batch {
     pub(super) flushing: Vec<oneshot::Sender<()>>,
 }
 
-// === impl Change ===
+// === impl StoreChange ===
 
 impl StoreChange {
     /// Combines this change with an earlier one of the same origin.

@@ -111,7 +111,7 @@ impl<'t> Tables<'t> {
     }
 }
 
-// === impl Record ===
+// === impl OriginRecord ===
 
 impl OriginRecord {
     fn of(state: &OriginState) -> Self {

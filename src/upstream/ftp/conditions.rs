@@ -86,7 +86,7 @@ impl Conditions {
     }
 }
 
-// === impl Range ===
+// === impl ByteRange ===
 
 impl ByteRange {
     fn parse(value: &str) -> Option<Self> {

@@ -309,7 +309,7 @@ async fn decide_shows_what_the_site_says_about_the_purposes() {
     let report = |purposes: Value, said: Value, refused: Value| json!({"purposes": purposes, "said": said, "refused": refused, "tdmrep": null, "tdmrep_sha256": null});
     let mut refused = enforced.clone();
     refused["why"] = json!("forbidden");
-    let own = report(json!(["search"]), json!([allowed]), Value::Null);
+    let own_report = report(json!(["search"]), json!([allowed]), Value::Null);
     let train = report(json!(["ai-train"]), json!([reported, enforced]), refused.clone());
     let both = report(
         json!(["search", "ai-train"]),
@@ -317,7 +317,7 @@ async fn decide_shows_what_the_site_says_about_the_purposes() {
         refused,
     );
     for (agent, path, purpose, verdict, usage) in [
-        ("AcmeBot", "/page", "", "allow", own),
+        ("AcmeBot", "/page", "", "allow", own_report),
         ("AcmeBot", "/page", "ai-train", "deny", train.clone()),
         ("AcmeBot", "/page", "ai-train,search", "deny", both),
         // A bot without a configuration has no purposes of its own.

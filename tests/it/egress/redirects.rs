@@ -2,13 +2,13 @@
 
 use crate::support::{DnsAnswer, Gate, Origin, Reply, refused};
 
-/// Starts an origin whose robots.txt redirects to `place` with redirect number `hops`.
-async fn leading_to(place: String, hops: usize) -> Origin {
+/// Starts an origin whose robots.txt redirects to `location` with redirect number `hops`.
+async fn leading_to(location: String, hops: usize) -> Origin {
     Origin::start()
         .otherwise(move |request| {
             let done = request.path().strip_prefix("/hop/").map_or(0, |n| n.parse().unwrap());
             if done + 1 == hops {
-                Reply::redirect(&place)
+                Reply::redirect(&location)
             } else {
                 Reply::redirect(&format!("/hop/{}", done + 1))
             }
@@ -27,7 +27,7 @@ async fn every_redirect_target_is_checked_in_any_spelling() {
         "metadata.example",
         DnsAnswer::Addresses(vec!["fe80::a9fe:a9fe".parse().unwrap()]),
     );
-    for (hop, place, cause) in [
+    for (hop, location, cause) in [
         (1, "http://127.0.0.2:PORT/", "127.0.0.2 is a loopback address"),
         (2, "http://10.0.0.1/", "10.0.0.1 is a private address"),
         (3, "http://[::ffff:10.0.0.1]/", "10.0.0.1 is a private address"),
@@ -76,11 +76,11 @@ async fn every_redirect_target_is_checked_in_any_spelling() {
             "redirected to a URL that cannot be fetched",
         ),
     ] {
-        let place = place
+        let location = location
             .replace("PORT", &port.to_string())
             .replace("GATE", &gate.address().port().to_string());
-        println!("{hop}: {place}");
-        let origin = leading_to(place, hop).await;
+        println!("{hop}: {location}");
+        let origin = leading_to(location, hop).await;
         let response = gate.get(&origin.url("/x")).await;
         refused(&response, "unreachable");
         let details = response.proxy_status().param("details").unwrap();

@@ -58,14 +58,14 @@ async fn decides_without_the_server(
     sites: &mut impl Iterator<Item = String>,
     trouble: &str,
 ) {
-    let mut visit = async || {
+    let mut status = async || {
         let site = sites.next()?;
         refused(&gate.get(&origin.url_at(&site, "/private")).await, "rule");
         assert_eq!(fetches(origin, &site), 1, "{trouble}");
         Some(fleet(gate).await)
     };
     let lost = wait::until_async(&format!("the breaker to open: {trouble}"), async || {
-        visit().await.filter(|fleet| fleet["error"].is_string())
+        status().await.filter(|fleet| fleet["error"].is_string())
     })
     .await;
     let metrics = gate.admin("/metrics").await.text();
@@ -73,7 +73,7 @@ async fn decides_without_the_server(
         metrics.lines().any(|line| line == "robotgate_fleet_connected 0"),
         "{trouble}"
     );
-    let after = visit().await.expect("there are more sites");
+    let after = status().await.expect("there are more sites");
     assert_eq!(after["calls"], lost["calls"], "{trouble}: no request waits for it");
 }
 

@@ -15,7 +15,7 @@ async fn data_connections_go_to_the_server_alone() {
     let inside = TcpListener::bind("127.0.0.2:0").await.expect("a free port");
     let port = inside.local_addr().expect("a bound socket has an address").port();
     let gate = gate("").await;
-    let own = gate.admin_address().port();
+    let own_port = gate.admin_address().port();
     for builder in [
         files()
             .reply("EPSV", "500 what?")
@@ -33,7 +33,7 @@ async fn data_connections_go_to_the_server_alone() {
         files().reply("EPSV", "229 passive (|||1023|)"),
         files().reply("EPSV", "229 passive (|||0|)"),
         // A listener of robotgate itself.
-        files().reply("EPSV", &format!("229 passive (|||{own}|)")),
+        files().reply("EPSV", &format!("229 passive (|||{own_port}|)")),
     ] {
         let server = builder.start().await;
         let url = server.url("/pub/a.txt");

@@ -54,10 +54,10 @@ async fn bots_take_turns_and_each_ones_requests_go_in_order() {
         let completion = gate.completion_of(&decision).await;
         assert!(completion["pace_wait_us"].as_u64() > Some(0), "{completion}");
     }
-    let scrape = gate.admin("/metrics").await.text();
-    assert!(scrape.contains("robotgate_pace_wait_seconds_count 7"), "{scrape}");
+    let metrics = gate.admin("/metrics").await.text();
+    assert!(metrics.contains("robotgate_pace_wait_seconds_count 7"), "{metrics}");
     let sum = |name: &str| -> f64 {
-        let sum = scrape
+        let sum = metrics
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix("_sum "));
         sum.expect("it is exposed").parse().expect("a number")
@@ -65,7 +65,7 @@ async fn bots_take_turns_and_each_ones_requests_go_in_order() {
     // The time of a decision does not include the wait for a turn.
     assert!(
         sum("robotgate_decision_seconds") < sum("robotgate_pace_wait_seconds"),
-        "{scrape}"
+        "{metrics}"
     );
 }
 
