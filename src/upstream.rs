@@ -1,7 +1,6 @@
 //! Opens connections to origins ([`Origins`]), keeps HTTP/1.1 connections for the next request (`pool`), and lets
-//! several requests share an HTTP/2 connection (`sharing`, [`http2`]). [`Server`] is one request and its response on a
-//! connection, over [`Http1`], HTTP/2 or [`Ftp`]. [`Fault`] is the error type. The fetcher of robots.txt files and the
-//! proxy use the same connections.
+//! requests share HTTP/2 connections (`sharing`, [`http2`]). [`Server`] is one request and its response, over
+//! [`Http1`], HTTP/2 or [`Ftp`].
 
 mod certificate;
 mod fault;
@@ -89,8 +88,7 @@ impl ProxyError {
 /// Checks that pingora would verify the certificate of `origin` for the origin's name.
 ///
 /// # Errors
-/// Fails if pingora would verify the certificate for another name. This happens if the origin's name has three or more
-/// labels and an underscore in the first label, because pingora replaces such underscores.
+/// Fails if the name has three or more labels and an underscore in the first one. pingora replaces such underscores.
 pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     let Host::Name(name) = &origin.host else {
         return Ok(());
@@ -124,10 +122,9 @@ pub async fn connect(
     }
 }
 
-/// Builds pingora's description of the server to connect to.
 fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
-    // pingora disables verification if the server name is empty. So an IP address is passed as the server name: rustls
-    // then verifies the certificate for it and sends no SNI (RFC 6066 §3).
+    // pingora disables verification if the server name is empty, so pass an IP address too. rustls sends no SNI for it
+    // (RFC 6066 §3).
     let server_name = match &origin.host {
         Host::Name(name) => name.to_string(),
         Host::Ip(address) => address.to_string(),
@@ -138,9 +135,8 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
     peer
 }
 
-/// Returns how long connecting to the next address may take. `left` addresses have not been tried, including this one.
-/// `spent` of the `total` time for all addresses has passed. Each of these addresses gets an equal share of the
-/// remaining time, so that an address that does not respond leaves time for those after it.
+/// Returns how long connecting to the next address may take. Each of the `left` untried addresses gets an equal share
+/// of the remaining time, so that one that does not respond leaves time for those after it.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))

@@ -1,8 +1,7 @@
 //! Explains in plain words what is wrong with a server's certificate. It parses the text of rustls' error, because
 //! pingora passes on only that text.
 
-/// Explains a certificate error of rustls. `error` is the text after "invalid peer certificate: ". If it is unknown,
-/// returns it unchanged.
+/// Explains `error`, the text of rustls after "invalid peer certificate: ". Returns an unknown text unchanged.
 pub(crate) fn in_words(error: &str) -> String {
     let words = match error {
         _ if error.starts_with("certificate expired") => {
@@ -38,8 +37,7 @@ pub(crate) fn in_words(error: &str) -> String {
     words.to_owned()
 }
 
-/// Appends a date to `words`, in parentheses and after the preposition `at`. The date comes from the timestamp (seconds
-/// since 1970) that follows `mark` in `error`. If `error` has no such timestamp, returns `words` unchanged.
+/// Appends the date that follows `mark` in `error` (in seconds since 1970), as in `it has expired (on 2020-02-01)`.
 fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     let seconds = error.split_once(mark).and_then(|(_, rest)| {
         let digits = rest
@@ -53,8 +51,7 @@ fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     }
 }
 
-/// Lists the names for which a certificate is valid. rustls writes them as `DnsName("a.example"), DnsName("b.example")
-/// or IpAddress(192.0.2.1)`.
+/// Lists the names in a text like `DnsName("a.example"), DnsName("b.example") or IpAddress(192.0.2.1)`.
 fn of_other_names(error: &str) -> String {
     let Some((_, names)) = error.split_once("only valid for ") else {
         return "it names no host (robotgate ignores the common name)".to_owned();
@@ -76,7 +73,7 @@ fn of_other_names(error: &str) -> String {
     words
 }
 
-/// Maximum number of names to list. A certificate can have thousands.
+/// A certificate can have thousands of names.
 const MAX_NAMES: usize = 5;
 
 #[cfg(test)]

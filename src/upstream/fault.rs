@@ -26,8 +26,7 @@ pub enum Fault {
     ConnectionTerminated,
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
-    /// The host name has an underscore that pingora would replace, so the certificate would be checked for another
-    /// name.
+    /// pingora would replace the underscore, and check the certificate for another name.
     #[error("the server's certificate cannot be checked, because the name has an underscore in its first label")]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
@@ -44,14 +43,12 @@ pub enum Fault {
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
-    /// The response is a 407, which only a proxy may send (RFC 9110 §15.5.8). If robotgate forwarded it, the client
-    /// would send its credentials to robotgate.
+    /// If robotgate forwarded the 407 (RFC 9110 §15.5.8), the client would send its credentials to robotgate.
     #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
     #[error("the FTP server does not keep to the protocol: {0}")]
     Ftp(String),
-    /// The FTP server named this address for a data connection. robotgate does not connect to it, because it could
-    /// belong to another machine or another service.
+    /// A data connection to this address could reach another machine or another service.
     #[error(
         "the FTP server asked for a data connection to {0}; robotgate opens one only to the server's own IP address, \
          only to ports from 1024 up, and never to itself"
@@ -84,8 +81,7 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
-            // Malformed chunks of a response cause these errors. Malformed chunks of a request cause errors of the same
-            // types, but callers never pass those to this function.
+            // These are errors in a response's chunks. Callers do not pass errors in a request's chunks.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains(TOO_MANY_FILES) => Self::too_many_files(),
@@ -93,8 +89,7 @@ impl Fault {
         }
     }
 
-    /// Converts an error that pingora reported while it read a response's content. If the connection ended, or for
-    /// invalid HTTP or an unknown error, returns [`Fault::ResponseIncomplete`].
+    /// Converts an error that pingora reported while it read a response's content.
     pub fn of_body(error: Box<Error>) -> Self {
         match Self::from_pingora(&error.into_up()) {
             Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,
@@ -116,13 +111,13 @@ impl Fault {
         Self::Internal("it has too many files open".to_owned())
     }
 
-    /// Converts an error of a TLS handshake. Parses the text of rustls' error, because pingora provides only the text.
+    /// Parses the text of rustls' error, because pingora provides only the text.
     fn from_tls(error: &Error) -> Self {
         let text = error.to_string();
         let after = |mark: &str| {
             let start = text.find(mark)? + mark.len();
             let detail = &text[start..];
-            // Cut at the last `, SNI: `. The names in the certificate cannot contain it, because they are host names.
+            // pingora appends `, SNI: ` and the name. The names in a certificate cannot contain that text.
             let end = detail.rfind(", SNI: ").unwrap_or(detail.len());
             Some(detail[..end].trim())
         };
@@ -175,8 +170,7 @@ impl Fault {
 
 /// The beginning of the system's text for the errors EMFILE and ENFILE.
 const TOO_MANY_FILES: &str = "Too many open files";
-/// Maximum length in bytes of a server's text in a fault. After a failed fetch of a robots.txt, robotgate keeps this
-/// text for as long as it remembers the origin.
+/// Maximum length in bytes of a server's text in a fault. The cache keeps the faults of failed fetches.
 const MAX_DETAIL: usize = 256;
 
 #[cfg(test)]
@@ -218,7 +212,7 @@ mod tests {
 
     #[test]
     fn too_many_open_files_is_an_internal_fault() {
-        // The errors EMFILE and ENFILE (too many open files), wrapped as pingora's connector does it.
+        // EMFILE and ENFILE, wrapped as pingora's connector does it.
         for code in [24, 23] {
             let cause = std::io::Error::from_raw_os_error(code);
             let error = Error::because(ErrorType::InternalError, "Fail to connect to 192.0.2.1:80", cause);

@@ -1,10 +1,7 @@
-//! Sends a request to an FTP server (RFC 959). Takes the head of an HTTP request, and returns the head and the content
-//! of an HTTP response. So the proxy and the fetcher of robots.txt files use an FTP server like an HTTP server.
+//! Sends a request to an FTP server (RFC 959), and converts the server's replies to an HTTP response. So the proxy and
+//! the fetcher of robots.txt files use an FTP server like an HTTP server.
 //!
-//! `session` sends commands to the server and reads its replies. `exchange` chooses the commands for a request, and
-//! converts the replies to HTTP. `conditions` evaluates `Range`, `If-Range` and `If-Modified-Since`. `listing` makes an
-//! HTML page of the names in a folder. robotgate logs in as `anonymous`, uses passive mode, and opens a new session for
-//! each request.
+//! robotgate logs in as `anonymous`, uses passive mode, and opens a new session for each request.
 
 mod conditions;
 mod exchange;
@@ -30,26 +27,25 @@ use self::exchange::{Output, Request};
 use super::Fault;
 use crate::{egress::Listening, origin::Target};
 
-/// A connection to an FTP server, for one request. Sends nothing before [`send_head`](Self::send_head). Commands are
-/// sent only while this value is polled, so dropping it stops the request.
+/// A connection to an FTP server, for one request. Commands are sent only while this value is polled, so dropping it
+/// stops the request.
 pub struct Ftp {
     connected: Option<Connected>,
     progress: Progress,
     work: Option<Work>,
     parts: mpsc::Receiver<Part>,
-    /// The result of `work`, if it has ended but the caller has not read all parts of the response yet.
+    /// The result of `work`, until the caller has read all parts of the response.
     ended: Option<Result<(), Fault>>,
     is_ended: bool,
 }
 
-/// A connection to the server, over which nothing has been sent.
 struct Connected {
     control: TcpStream,
     data: DataRules,
     progress: Progress,
 }
 
-/// Counts the server's replies and the bytes of its content. As long as the count grows, the server is not silent.
+/// Counts replies and bytes of content. As long as the count grows, the server is not silent.
 #[derive(Clone, Default)]
 struct Progress(Arc<AtomicU64>);
 
@@ -57,14 +53,12 @@ struct Progress(Arc<AtomicU64>);
 /// robotgate.
 #[derive(Clone)]
 struct DataRules {
-    /// The server's address, which the egress guard has checked.
+    /// The egress guard has checked this address.
     server: SocketAddr,
     listening: Listening,
-    /// Time limit for connecting.
     within: Duration,
 }
 
-/// A part of a response. The head comes first.
 enum Part {
     Head(Box<ResponseHeader>),
     Content(Bytes),
@@ -75,8 +69,8 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
 // === impl Ftp ===
 
 impl Ftp {
-    /// Connects to the server at `address`, which the egress guard has checked. The time limit is `within`, also for
-    /// each data connection. Data connections never go to an address in `listening`.
+    /// Connects to the server at `address`, which the egress guard has checked. The time limit `within` is also that of
+    /// each data connection.
     ///
     /// # Errors
     /// Fails if the connection cannot be made.
@@ -107,8 +101,8 @@ impl Ftp {
     /// Begins a GET or HEAD request for `target`.
     ///
     /// # Errors
-    /// Fails if the method is not GET or HEAD, if the path is not valid for an FTP server, or if this connection
-    /// already had a request.
+    /// Fails for other methods, for a path that is not valid for an FTP server, and if this connection already had a
+    /// request.
     pub fn send_head(&mut self, head: &RequestHeader, target: &Target) -> Result<(), Fault> {
         let connected = self.connected.take();
         let connected = connected.ok_or_else(|| Fault::Internal("the FTP session is used".to_owned()))?;
@@ -162,9 +156,8 @@ impl Ftp {
             self.work = None;
             self.ended = Some(ended);
         }
-        // The first `poll_recv` can return `Pending` although the channel contains a part: tokio does so if the task
-        // has used up its budget and has to let other tasks run. So even if `work` has ended, the channel can contain a
-        // part. Only the end of the channel means that all parts were read.
+        // `poll_recv` above can also return `Pending` because the task has used up its tokio budget. So only the end of
+        // the channel means that all parts were read.
         if let Some(part) = ready!(self.parts.poll_recv(cx)) {
             return Poll::Ready(Ok(Some(part)));
         }
@@ -185,10 +178,6 @@ impl Progress {
 
 impl DataRules {
     /// Opens the data connection to the address that the server named.
-    ///
-    /// # Errors
-    /// Fails if the IP address is not that of the control connection, if the port is below 1024, if robotgate itself
-    /// listens there, or if the connection cannot be made.
     async fn dial(&self, named: SocketAddr) -> Result<TcpStream, Fault> {
         let is_server = named.ip().to_canonical() == self.server.ip().to_canonical();
         if !is_server || named.port() < MIN_DATA_PORT {
@@ -202,12 +191,11 @@ impl DataRules {
     }
 }
 
-/// Connects to a checked address within the time `within`.
 async fn dial(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
     match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
-            // Send each command at once: commands are short, and each one waits for the reply to the previous one.
-            // Ignore an error, because the connection works without this option too.
+            // Commands are short, and each one waits for the reply to the previous one. The connection works without
+            // this option too.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
@@ -216,8 +204,7 @@ async fn dial(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault>
     }
 }
 
-/// Minimum port of a data connection. The ports below it belong to well-known services, and no FTP server can make
-/// robotgate connect to these.
+/// Minimum port of a data connection, so that no FTP server can make robotgate connect to a well-known service.
 const MIN_DATA_PORT: u16 = 1024;
 
 #[cfg(test)]
@@ -226,8 +213,8 @@ mod tests {
 
     use super::*;
 
-    /// After a number of operations, tokio makes a task wait so that others can run. The test uses up a different part
-    /// of this number in each round, so that the task has to wait at a different place.
+    /// Each round uses up a different part of the task's tokio budget, so that the task has to wait at a different
+    /// place.
     #[tokio::test]
     async fn no_part_is_lost_wherever_the_task_has_to_wait() {
         for before in 0..=128 {

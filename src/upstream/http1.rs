@@ -16,10 +16,9 @@ use crate::wire::{HeadRead, Wire, at_once};
 pub struct Http1 {
     session: HttpSession,
     wire: Wire,
-    /// How many bytes of the next response head were already searched for the end of the head.
+    /// How many bytes of the next head were already searched for its end.
     seen: usize,
-    /// Whether the request or the response authenticates the whole connection (such as NTLM). If so, no other client
-    /// may use the connection.
+    /// Whether a login, such as with NTLM, holds for the whole connection. No other client may then use the connection.
     personal: bool,
 }
 
@@ -45,8 +44,7 @@ impl Http1 {
         write_result(at_once(self.session.write_request_header(head)))
     }
 
-    /// Returns whether the caller may write more content: whether fewer than `MAX_UNSENT` written bytes wait to be
-    /// sent.
+    /// Returns whether the caller may write more content.
     pub fn has_room(&self) -> bool {
         self.wire.unsent() < MAX_UNSENT
     }
@@ -62,7 +60,7 @@ impl Http1 {
     /// Fails if the connection is broken.
     pub fn send(&mut self, content: &[u8]) -> Result<(), Fault> {
         if content.is_empty() {
-            // Write nothing: an empty chunk would end the content (RFC 9112 §7.1).
+            // An empty chunk would end the content (RFC 9112 §7.1).
             return Ok(());
         }
         write_result(at_once(self.session.write_body(content)))
@@ -76,12 +74,12 @@ impl Http1 {
         write_result(at_once(self.session.finish_body()))
     }
 
-    /// Reads the next head of a response. Any number of informational responses can precede the final one.
+    /// Reads the next head of a response, informational or final.
     ///
     /// # Errors
     /// Fails if the head is malformed, or the connection ends before it.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
-        // Wait for a complete head first. The session would parse an incomplete one again with each byte that arrives.
+        // The session would parse an incomplete head again with each byte that arrives.
         loop {
             let awaited = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
             match awaited.map_err(|_| Fault::ConnectionTerminated)? {
@@ -89,8 +87,7 @@ impl Http1 {
                 HeadRead::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
                 HeadRead::End | HeadRead::Head => {}
             }
-            // `Wire::poll_head` also becomes ready at an empty line before the head. The session skips such a line and
-            // still waits for the head, so wait again.
+            // `Wire::poll_head` also accepts an empty line before the head. The session skips this line, so wait again.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();
                 read.map_err(fault)?;
@@ -110,8 +107,8 @@ impl Http1 {
     /// # Errors
     /// Fails if the content is malformed or incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<&[u8]>, Fault>> {
-        // After a failed write, the connection may have ended by a reset. Reading does not report the reset again, so
-        // the end of the connection does not prove that the content is complete.
+        // After a failed write, the connection may have been reset, which reading does not report. So the end of the
+        // connection does not prove that the content is complete.
         let is_doubtful = self.wire.is_broken() && self.ends_by_close();
         let read = pin!(self.session.read_body_ref());
         match read.poll(cx).map_err(Fault::of_body) {
@@ -144,14 +141,14 @@ impl Http1 {
         let kept = at_once(self.session.reuse()).flatten();
         drop(kept?);
         let (stream, unread) = self.wire.into_stream()?;
-        // Do not reuse the connection if the origin has sent bytes that belong to no response.
+        // The origin may have sent bytes that belong to no response.
         (is_kept && unread.is_empty()).then_some(stream)
     }
 
     /// Returns the connection to the origin, which is a WebSocket from now on. Call this after the head of the `101`
     /// response was read.
     pub fn into_websocket(self) -> Wire {
-        // Dropping the session loses no bytes: it has read the head and nothing after it.
+        // The session has read the head and nothing after it.
         self.wire
     }
 }
@@ -164,7 +161,7 @@ fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), Fault> {
     }
 }
 
-/// Converts an error from the session. The origin is the cause of all of these errors.
+/// The origin is the cause of all errors of the session.
 fn fault(error: Box<pingora::Error>) -> Fault {
     Fault::from_pingora(&error.into_up())
 }
@@ -178,9 +175,9 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
     schemes.any(|scheme| scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate"))
 }
 
-/// Maximum size of a response's head in bytes. HTTP/2 uses the same limit.
+/// In bytes. HTTP/2 uses the same limit.
 const MAX_HEAD: usize = 256 * 1024;
-/// While this many written bytes, or more, wait to be sent, the caller must not write more.
+/// From this number of unsent bytes on, the caller must not write more.
 const MAX_UNSENT: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -191,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads the response to a POST. The origin sends the head `response` and the content `sent`, and closes the
-    /// connection. Returns how the content ended.
+    /// The origin sends `response` to a POST and closes the connection. Then robotgate sends the content `sent`.
+    /// Returns how the response's content ended.
     async fn end_of_content(response: &str, sent: &[u8]) -> Result<(), Fault> {
         let (near, mut far) = duplex(1024);
         let mut http1 = Http1::new(Box::new(near));

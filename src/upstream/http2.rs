@@ -1,29 +1,24 @@
-//! HTTP/2 to an origin (RFC 9113): several requests share one connection, each with its own stream.
+//! HTTP/2 to an origin (RFC 9113). Several requests share a [`SharedConnection`], each with its own [`Stream`].
 //!
-//! [`SharedConnection`] is the connection, and [`Stream`] is one request and its response on it. `message` converts
-//! heads to and from HTTP/2. A separate task (`drive`) reads and writes the connection. This module opens no TCP
-//! connection, keeps no pool, and does not decide whether to retry.
+//! This module opens no TCP connection, keeps no pool, and does not decide whether to retry.
 //!
 //! # Limits
 //!
 //! The origin is not trusted, and a client must not be able to slow down another client on the same connection.
 //!
 //! - **Windows.** A stream holds at most [`Bounds::window`] bytes that its client has not read yet. The connection's
-//!   window has room for that many bytes of each stream ([`Bounds::streams`] is the maximum number). So a stream keeps
-//!   its whole window even if the clients of all other streams stop reading.
-//! - **Content.** All requests with content share the window that the origin gives to the connection. So a connection
-//!   carries one such request at a time. After such a request was cancelled, the connection takes no more requests: the
-//!   origin may never read the content that was already sent, so this content may fill the window for ever.
-//! - **Heads.** robotgate announces [`Bounds::max_head`] and enforces it. h2 decodes no more bytes of a head. h2 closes
-//!   the connection if a head is four times as long, or has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
+//!   window has room for that many bytes of each stream, so clients that do not read do not slow down others.
+//! - **Content.** Requests with content share the window that the origin gives to the connection, so a connection
+//!   carries one of them at a time. After such a request was cancelled, the connection takes no more requests, because
+//!   content that the origin never reads would fill the window.
+//! - **Heads.** A head above [`Bounds::max_head`] fails its stream. h2 closes the connection if a head is four times as
+//!   long, or has too many CONTINUATION frames (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream accepts 16 of them.
-//! - **Floods.** h2 closes a connection if the origin makes it reset more than 1,024 streams (RUSTSEC-2024-0003) or
-//!   exceeds a window. It also does so if too many small DATA frames were not read yet: h2 adds up by how many bytes
-//!   each of these frames is shorter than 256 bytes, and the sum may be half of the connection's window. h2 answers a
-//!   PING or SETTINGS frame before it reads the next one.
-//! - **Cancelled streams.** When robotgate cancels a stream, h2 remembers it for ten seconds, to ignore frames that are
-//!   still under way. After 100 cancelled streams, the connection takes no new ones. With more of them, the origin
-//!   might suspect an attack, and close the connection while other requests use it.
+//! - **Floods.** h2 closes a connection if the origin makes it reset more than 1,024 streams (RUSTSEC-2024-0003),
+//!   exceeds a window, or sends many small DATA frames that nobody reads. h2 answers a PING or SETTINGS frame before it
+//!   reads the next one.
+//! - **Cancelled streams.** After 100 cancelled streams, the connection takes no new ones. With more of them, the
+//!   origin might suspect an attack, and close the connection while other requests use it.
 //! - **Sending.** h2 buffers at most 64 KiB of a request's content that the connection has not accepted.
 //! - **Dead peers.** While streams are open, a PING is sent every [`Bounds::silence`], and the connection ends if the
 //!   answer takes longer than that.
@@ -53,8 +48,7 @@ use super::Fault;
 /// Limits of a connection and its streams.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Maximum size in bytes of a response's head, and of its trailers, counted as in RFC 9113 §6.5.2: the names, the
-    /// values, and 32 bytes for each field.
+    /// Maximum size in bytes of a response's head, and of its trailers, counted as in RFC 9113 §6.5.2.
     pub max_head: u32,
     /// Maximum number of bytes of a response's content that the client has not read yet.
     pub window: u32,
@@ -68,37 +62,31 @@ pub struct Bounds {
 #[derive(Debug, Clone)]
 pub struct SharedConnection(Arc<State>);
 
-/// State shared by the connection's handles, its streams and the task that drives it.
 #[derive(Debug)]
 struct State {
-    /// Opens streams. `None` once no new stream may be opened. When this sender and the last stream are dropped, h2
-    /// closes the connection.
+    /// `None` once no new stream may be opened. When this sender and the last stream are dropped, h2 closes the
+    /// connection.
     sender: Mutex<Option<SendRequest<Bytes>>>,
-    /// Whether no new stream may be opened, because one side is closing the connection, the connection has ended, or a
-    /// request with content was cancelled.
+    /// Whether no new stream may be opened.
     away: AtomicBool,
     /// Whether the connection was closed because the origin did not answer a PING.
     silent: AtomicBool,
-    /// Number of open streams.
     streams: AtomicUsize,
     /// Maximum number of open streams: the lower of the origin's limit and robotgate's.
     limit: AtomicUsize,
     /// Number of open streams whose request has content.
     uploads: AtomicUsize,
-    /// Number of streams that robotgate has reset.
     cancelled: AtomicUsize,
     bounds: Bounds,
 }
 
-/// Counts an open stream of the connection until this value is dropped. If the response has not ended by then, the
-/// stream counts as cancelled.
+/// Counts an open stream until this value is dropped.
 #[derive(Debug)]
 struct StreamPermit {
     state: Arc<State>,
     /// Whether the request has content.
     content: bool,
-    /// Whether the response has ended or the stream has failed. Dropping this permit then does not count as a
-    /// cancellation.
+    /// Whether the response has ended or the stream has failed. If not, dropping this permit counts as a cancellation.
     settled: bool,
 }
 
@@ -119,10 +107,9 @@ impl Default for Bounds {
 
 impl SharedConnection {
     /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives the
-    /// connection until its end. A connection without streams is closed after `idle`, or up to [`Bounds::silence`]
-    /// later.
+    /// connection. A connection without streams is closed after `idle`, or up to [`Bounds::silence`] later.
     ///
-    /// Waits only until the first bytes are written, not for a response of the origin.
+    /// Does not wait for the origin.
     ///
     /// # Errors
     /// Fails if the stream cannot be written to.
@@ -180,16 +167,14 @@ impl SharedConnection {
     /// Opens a stream and sends the head of a request. Set `end` if the request has no content.
     ///
     /// # Errors
-    /// Fails if no stream can be opened, in which case nothing was sent ([`StreamError::is_unprocessed`]), or if
-    /// HTTP/2 cannot carry the request.
+    /// Fails if no stream can be opened ([`StreamError::is_unprocessed`]), or if HTTP/2 cannot carry the request.
     pub fn send(&self, request: http::Request<()>, end: bool) -> Result<Stream, StreamError> {
         let (mut sender, permit) = self.0.enter(!end)?;
         let sent = sender.send_request(request, end);
         let (response, content) = sent.map_err(|error| {
             let error = StreamError::of_send(&error);
             if error.is_unprocessed() {
-                // No more streams can be opened, but the task that drives the connection may not have noticed yet. Keep
-                // the next request from using this connection.
+                // The connection takes no more streams, but the task that drives it may not have noticed yet.
                 self.0.away.store(true, Ordering::Relaxed);
             }
             error
@@ -210,13 +195,12 @@ impl State {
         is_free && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
     }
 
-    /// Counts a new stream until the returned permit is dropped. Fails if the connection can open no stream now.
+    /// Counts a new stream until the returned permit is dropped.
     fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, StreamPermit), StreamError> {
         let guard = self.sender.lock();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
-        // Keep the lock while counting, so that the task that drives the connection cannot close it between the check
-        // and the count.
+        // Keep the lock while counting, so that the connection cannot be closed between the check and the count.
         if !self.has_room(content) {
             return Err(StreamError::closed());
         }
@@ -238,8 +222,7 @@ impl Drop for StreamPermit {
         if !self.settled {
             self.state.cancelled.fetch_add(1, Ordering::Relaxed);
             if self.content {
-                // Open no more streams after an unfinished upload: content that the origin has not read takes up a part
-                // of the connection's window, which the origin may never free.
+                // Content that the origin has not read may take up a part of the connection's window for ever.
                 self.state.away.store(true, Ordering::Relaxed);
             }
         }
@@ -252,10 +235,8 @@ impl Drop for StreamPermit {
 
 /// Maximum size of a window (RFC 9113 §6.9.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// After this many cancelled streams, a connection opens no more new ones.
 const MAX_CANCELLED: usize = 100;
-/// How long to remember a cancelled stream. The origin may have sent frames of the stream before it learned of the
-/// cancellation. They usually arrive within this time, and h2 ignores them.
+/// How long h2 ignores frames that the origin sent before it learned that a stream was cancelled.
 const REMEMBERED: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a request's content that h2 buffers.
 const SEND_BUFFER: usize = 64 * 1024;

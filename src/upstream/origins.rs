@@ -29,13 +29,13 @@ use crate::{
 /// Connections to origins. There is one such set for each file of root certificates.
 pub struct Origins {
     connector: TransportConnector,
-    /// HTTP/1.1 connections that wait for their next request.
+    /// Idle HTTP/1.1 connections.
     kept: Pool<Stream>,
     /// HTTP/2 connections.
     shared: Sharing,
-    /// Whether a task is running that drops connections that can no longer be used.
+    /// Whether the task [`sweep`] is running.
     is_swept: AtomicBool,
-    /// The addresses of robotgate's own listeners. FTP data connections must not go there.
+    /// The addresses of robotgate's own listeners, where FTP data connections must not go.
     listening: Listening,
 }
 
@@ -46,8 +46,8 @@ pub struct Wanted {
     pub http2: bool,
     /// Whether the request has content.
     pub content: bool,
-    /// Whether the request may use an HTTP/1.1 connection that was kept after another request. The origin may just be
-    /// closing that connection, so the request must be repeatable.
+    /// Whether the request may use a kept HTTP/1.1 connection. The origin may just be closing it, so the request must
+    /// be repeatable.
     pub kept: bool,
     /// Whether the request needs a new connection that no other request uses.
     pub fresh: bool,
@@ -64,9 +64,8 @@ pub struct OriginConnection {
 // === impl Origins ===
 
 impl Origins {
-    /// Creates an empty set of connections, whose certificates are verified against the root certificates in the file
-    /// `roots`. Keeps at most about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections. `listening` are
-    /// the addresses of robotgate's own listeners.
+    /// Creates an empty set of connections, whose certificates are verified against the file `roots`. Keeps at most
+    /// about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections.
     pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -79,13 +78,13 @@ impl Origins {
         })
     }
 
-    /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked. Prefers an existing
-    /// connection; otherwise opens one to the first address that accepts it. TCP and TLS take at most `within` for all
-    /// addresses together. A new HTTP/2 connection is closed once it has been idle for `idle`. `tried` gets the last
-    /// address that was tried.
+    /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked: an existing one, or
+    /// else a new one to the first address that accepts it. TCP and TLS take at most `within` for all addresses
+    /// together. A new HTTP/2 connection is closed once it has been idle for `idle`. `tried` gets the last address that
+    /// was tried.
     ///
     /// # Errors
-    /// Fails if no address accepts a connection in time. The error is that of the last address that was tried.
+    /// Fails with the fault of the last address if none accepts a connection in time.
     pub async fn reach(
         self: &Arc<Self>,
         origin: &Origin,
@@ -128,7 +127,6 @@ impl Origins {
         Err(last)
     }
 
-    /// Returns an existing connection to `origin` at `address` that the request can use.
     fn existing(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
         if wanted.fresh || !origin.scheme.is_web() {
             return None;
@@ -143,8 +141,8 @@ impl Origins {
         kept.map(Server::http1)
     }
 
-    /// Connects to `origin` at `address`. If another request is already connecting there, waits for its connection, and
-    /// shares it if it is HTTP/2. Returns the connection, and whether another request opened it.
+    /// If another request is already connecting there, waits for its connection, and shares it if it is HTTP/2. Also
+    /// returns whether another request opened the connection.
     async fn connect(
         self: &Arc<Self>,
         origin: &Origin,
@@ -167,15 +165,14 @@ impl Origins {
         if wanted.fresh {
             let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
             let server = match stream.selected_alpn_proto() {
-                // Do not share this connection, because the request asked for one of its own.
+                // The request asked for a connection of its own, so do not share this one.
                 Some(ALPN::H2) => Server::http2(SharedConnection::open(stream, &Bounds::default(), ALONE).await?),
                 _ => Server::http1(stream),
             };
             return Ok((server, false));
         }
         let key = PoolKey::new(origin, address);
-        // Wait at most `within` for a connection that another request opens. After that, connecting may take the whole
-        // `within` again, because the wait was not the origin's fault.
+        // After this wait, connecting may take the whole `within` again: the wait was not the origin's fault.
         let next_step = tokio::time::timeout(within, self.shared.next_step(&key, wanted.content)).await;
         let opening = match next_step.unwrap_or(NextStep::OpenAlone) {
             NextStep::Use(shared) => return Ok((Server::http2(shared), true)),
@@ -213,7 +210,6 @@ impl Origins {
         }
     }
 
-    /// Drops connections that can no longer be used. Returns whether any are left.
     fn sweep(&self, now: Instant) -> bool {
         let is_shared = self.shared.sweep(now);
         self.kept.sweep(now) > 0 || is_shared
@@ -223,14 +219,12 @@ impl Origins {
 // === impl Wanted ===
 
 impl Wanted {
-    /// Returns whether a connection to `origin` can be HTTP/2.
     fn may_share(self, origin: &Origin) -> bool {
         self.http2 && origin.scheme == Scheme::Https
     }
 }
 
-/// Runs as a task that drops connections which were idle for too long or closed by their origins. Ends when none are
-/// left.
+/// Drops connections that can no longer be used, until none are left.
 async fn sweep(origins: Weak<Origins>) {
     loop {
         tokio::time::sleep(SWEEP).await;
@@ -239,8 +233,8 @@ async fn sweep(origins: Weak<Origins>) {
             continue;
         }
         origins.is_swept.store(false, Ordering::SeqCst);
-        // A request may have kept a connection since the sweep above. If the request saw this task running, it started
-        // no other task. So sweep again, and end only if no connection is left or another task has started.
+        // A request may have kept a connection since, and started no task because it saw this one running. So end only
+        // if nothing is left, or if another task has started.
         if !origins.sweep(Instant::now()) || origins.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -248,7 +242,7 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long an HTTP/2 connection that only one request may use stays open after this request.
+/// How long an HTTP/2 connection for one request stays open after this request.
 const ALONE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -297,8 +291,7 @@ mod tests {
         let began = time::Instant::now();
         let second = connect(within);
         yield_now().await;
-        // The code under test could also measure time with the real clock, which the test's clock does not move. So let
-        // real time pass too.
+        // The code under test could also use the real clock, so let real time pass too.
         std::thread::sleep(within);
 
         assert_eq!(second.await.expect("no panic"), Err(Fault::ConnectionTimeout));

@@ -1,5 +1,5 @@
-//! Idle connections to origins. No task watches them: a connection is checked before it is used, and a periodic sweep
-//! drops connections that the origin closed or that were idle for too long.
+//! Idle connections to origins. A connection is checked before it is used, and a periodic sweep drops those that are
+//! closed or were idle for too long.
 
 use std::{
     collections::HashMap,
@@ -17,8 +17,8 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 
 use crate::origin::{Host, Origin, Scheme};
 
-/// What the requests that can use a connection have in common: the address, and over TLS the host for which the
-/// certificate was verified.
+/// Decides which requests can use a connection: the address, and over TLS the host for which the certificate was
+/// verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PoolKey {
     address: SocketAddr,
@@ -32,8 +32,8 @@ pub struct Shards<V> {
     hasher: RandomState,
 }
 
-/// Idle connections. Of the connections with the same key, the one that was put into the pool last is taken first. No
-/// lock is held while a connection is closed.
+/// Idle connections. Of those with the same key, the newest is taken first. No lock is held while a connection is
+/// closed.
 #[derive(Debug)]
 pub struct Pool<T> {
     kept: Shards<Vec<Idle<T>>>,
@@ -49,14 +49,12 @@ struct Idle<T> {
 
 /// A connection that the pool can keep.
 pub trait Keep {
-    /// Returns whether the connection is still usable.
     fn is_open(&mut self) -> bool;
 }
 
 // === impl PoolKey ===
 
 impl PoolKey {
-    /// Returns the key for connections to `address` that requests to `origin` can use.
     pub fn new(origin: &Origin, address: SocketAddr) -> Self {
         Self {
             address,
@@ -75,13 +73,13 @@ impl<V> Shards<V> {
         }
     }
 
-    /// Locks the part of the map that contains `key`.
+    /// Locks the shard that contains `key`.
     pub fn of(&self, key: &PoolKey) -> MutexGuard<'_, HashMap<PoolKey, V>> {
         // The cast loses nothing: the remainder is below `SHARDS`.
         self.shards[(self.hasher.hash_one(key) % SHARDS as u64) as usize].lock()
     }
 
-    /// Locks the parts of the map, one after the other.
+    /// Locks the shards, one after the other.
     pub fn each(&self) -> impl Iterator<Item = MutexGuard<'_, HashMap<PoolKey, V>>> {
         self.shards.iter().map(Mutex::lock)
     }
@@ -90,7 +88,7 @@ impl<V> Shards<V> {
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// Creates a pool that keeps about `max` connections, and never more than [`SHARDS`] above that.
+    /// Keeps about `max` connections, and never more than [`SHARDS`] above that.
     pub fn new(max: usize) -> Self {
         Self {
             kept: Shards::new(),
@@ -99,7 +97,6 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// Takes a connection out of the pool that is still usable at `now`.
     pub fn take(&self, key: &PoolKey, now: Instant) -> Option<T> {
         loop {
             let mut shard = self.kept.of(key);
@@ -115,8 +112,7 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// Adds a connection to the pool, for at most `time` from `now`. If the pool is full, drops half of the connections
-    /// in the same shard: those that would expire first.
+    /// If the pool is full, drops the half of the connections in the shard that would expire first.
     pub fn keep(&self, key: PoolKey, connection: T, time: Duration, now: Instant) {
         let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= self.max;
         let mut shard = self.kept.of(&key);
@@ -130,7 +126,7 @@ impl<T: Keep> Pool<T> {
         self.count.fetch_sub(surplus.len(), Ordering::Relaxed);
     }
 
-    /// Drops connections that expired or that the origin closed. Returns how many are left.
+    /// Drops expired and closed connections. Returns how many are left.
     pub fn sweep(&self, now: Instant) -> usize {
         for mut shard in self.kept.each() {
             let gone = take_out(&mut shard, |idle| idle.until <= now || !idle.connection.is_open());
@@ -141,8 +137,7 @@ impl<T: Keep> Pool<T> {
     }
 }
 
-/// Removes and returns the half of the connections that would expire first. Removing many at a time makes this search
-/// rare.
+/// Removes many connections at a time, so that this search is rare.
 fn older_half<T>(shard: &mut HashMap<PoolKey, Vec<Idle<T>>>) -> Vec<Idle<T>> {
     let mut ends: Vec<Instant> = shard.values().flatten().map(|idle| idle.until).collect();
     if ends.is_empty() {
@@ -163,7 +158,7 @@ fn take_out<T>(shard: &mut HashMap<PoolKey, Vec<Idle<T>>>, mut goes: impl FnMut(
 }
 
 impl Keep for Stream {
-    /// Returns false if the origin has closed the connection, or has sent bytes although no request was open.
+    /// Also returns false if the origin has sent bytes although no request was open.
     fn is_open(&mut self) -> bool {
         let mut space = [0; 1];
         let mut read = ReadBuf::new(&mut space);
@@ -172,15 +167,13 @@ impl Keep for Stream {
     }
 }
 
-/// Number of parts (shards) of a map, each with its own lock. Most machines have fewer worker threads, so a thread
-/// seldom waits for a lock.
+/// Most machines have fewer worker threads, so a thread seldom waits for a lock.
 pub const SHARDS: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A connection that is open or closed as the test chooses.
     #[derive(Debug)]
     struct Fake {
         is_open: bool,
@@ -236,8 +229,8 @@ mod tests {
             assert!(pool.sweep(now) <= 4 + SHARDS, "at {number}");
         }
         assert_eq!(pool.take(&key(1), now).map(|taken| taken.number), Some(99));
-        // Now each connection has its own key, so the connections spread over all parts of the map. This is the worst
-        // case for the pool's limit, because a full pool drops connections only from the part that gets the new one.
+        // The worst case for the limit: each connection has its own key, and a full pool drops connections only from
+        // the shard that gets the new one.
         for number in 0..=255 {
             pool.keep(key(number), open(0), MINUTE, now);
             assert!(pool.sweep(now) <= 4 + SHARDS, "with {number} keys");

@@ -1,5 +1,4 @@
-//! The origin's side of an exchange: sends the request and receives the response, over HTTP/1.1, HTTP/2 or FTP. An FTP
-//! server's replies are converted to an HTTP response.
+//! The origin's side of an exchange: sends the request and receives the response, over HTTP/1.1, HTTP/2 or FTP.
 
 use std::task::{Context, Poll, ready};
 
@@ -32,13 +31,12 @@ pub struct Http2 {
 /// Whether and how to repeat a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// Do not repeat it: the origin might have processed it.
+    /// The origin might have processed the request.
     Never,
-    /// Repeat it. Either the origin has certainly not processed it, or it is idempotent and the origin closed an
-    /// existing connection instead of responding.
+    /// The origin has certainly not processed it, or it is idempotent and the origin closed an existing connection
+    /// instead of responding.
     Always,
-    /// Repeat it over HTTP/1.1. The origin has not processed it: the origin demands HTTP/1.1 for it, or HTTP/2 cannot
-    /// transmit its target.
+    /// The origin has not processed it: the origin demands HTTP/1.1, or HTTP/2 cannot transmit the target.
     OverHttp1,
 }
 
@@ -161,8 +159,8 @@ impl Server {
         }
     }
 
-    /// Returns the number of bytes received from the origin since this request got the connection. For HTTP/2, it is
-    /// always 0, because other requests can use the connection too. For FTP, a reply to a command counts as one byte.
+    /// Returns the number of bytes received since this request got the connection. Over FTP, a reply counts as one
+    /// byte. Always 0 for HTTP/2, because other requests can use the connection too.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::Http1(server) => server.bytes_read(),
@@ -171,8 +169,7 @@ impl Server {
         }
     }
 
-    /// Returns a number that grows whenever an FTP server sends something, even before the response begins. It is
-    /// always 0 for HTTP.
+    /// Returns a number that grows whenever an FTP server sends something, even before the response. Always 0 for HTTP.
     pub fn ftp_progress(&self) -> u64 {
         match self {
             Self::Ftp(server) => server.progress(),
@@ -197,8 +194,7 @@ impl Server {
         }
     }
 
-    /// Reads the trailers after the content. Returns `None` over HTTP/1.1, because robotgate ignores trailers there,
-    /// and over FTP, which has none.
+    /// Reads the trailers after the content. `None` over HTTP/1.1, whose trailers robotgate ignores, and over FTP.
     pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, Fault>> {
         match self {
             Self::Http1(_) | Self::Ftp(_) => Poll::Ready(Ok(None)),
@@ -215,13 +211,11 @@ impl Server {
         }
     }
 
-    /// Returns the connection, so that it can be kept for another request. `None` if it cannot be reused, or if it is
-    /// an HTTP/2 connection.
+    /// Returns an HTTP/1.1 connection that another request can use.
     pub fn into_kept(self) -> Option<Stream> {
         match self {
             Self::Http1(server) => server.into_kept(),
-            // A shared connection is already kept: it has been available to other requests since it was opened. An FTP
-            // session is for one request.
+            // A shared connection is already available to other requests. An FTP session is for one request.
             Self::Http2(_) | Self::Ftp(_) => None,
         }
     }
@@ -243,13 +237,11 @@ impl Server {
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Repeat {
         let (again, is_unanswered) = match self {
             Self::Http1(server) => (Repeat::Never, server.bytes_read() == 0),
-            // If the HTTP/2 connection is still open, only this request has failed. The origin has not closed the
-            // connection.
+            // While the HTTP/2 connection is open, only this request has failed.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
             Self::Ftp(_) => (Repeat::Never, false),
         };
-        // If the origin closed the connection without a response, it most likely did so before it received the request.
-        // So the request can be repeated.
+        // The origin most likely closed the connection before it received the request.
         let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
         match again {
             Repeat::Never if may_repeat && is_closed && is_unanswered => Repeat::Always,

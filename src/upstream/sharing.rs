@@ -1,5 +1,5 @@
-//! The HTTP/2 connections that several requests share. If several requests need a connection to the same server, and
-//! one connection is enough, one request opens it and the others wait for it.
+//! The HTTP/2 connections that several requests share. If several requests need a connection to the same server, one
+//! opens it and the others wait for it.
 
 use std::{
     collections::HashMap,
@@ -14,38 +14,34 @@ use super::{
     pool::{PoolKey, SHARDS, Shards},
 };
 
-/// All shared connections, grouped by server.
 #[derive(Debug)]
 pub struct Sharing {
     servers: Shards<ServerState>,
-    /// Once a part (shard) of the map has this many connections, each new connection causes an idle one to be closed.
+    /// Once a shard has this many connections, each new connection causes an idle one to be closed.
     max: usize,
 }
 
-/// The connections to one server, and what is known of it.
 #[derive(Debug, Default)]
 struct ServerState {
     connections: Vec<Connection>,
-    /// Set while a request opens a connection that others wait for. The value becomes true if they can share it.
+    /// Set while a request opens a connection that others wait for. Becomes true if they can share it.
     opening: Option<Arc<SetOnce<bool>>>,
-    /// Until this time, the server is assumed to support only HTTP/1.1. So requests do not wait for a connection that
-    /// they could share.
+    /// Until this time, the server is assumed to have no HTTP/2, so requests do not wait for a connection to share.
     http1_until: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Connection {
     shared: SharedConnection,
-    /// When a request last got the connection.
     used: Instant,
 }
 
 /// What a request does after it has found no connection that it can share.
 #[derive(Debug)]
 pub enum NextStep<'a> {
-    /// Use this connection, which another request has opened in the meantime.
+    /// Another request has opened this connection in the meantime.
     Use(SharedConnection),
-    /// Open a connection. Other requests wait for it.
+    /// Open a connection, for which other requests wait.
     Open(OpeningGuard<'a>),
     /// Open a connection. Other requests can do so at the same time.
     OpenAlone,
@@ -63,7 +59,6 @@ pub struct OpeningGuard<'a> {
 // === impl Sharing ===
 
 impl Sharing {
-    /// Creates an empty set. Once it has about `max` connections, each new connection causes an idle one to be closed.
     pub fn new(max: usize) -> Self {
         Self {
             servers: Shards::new(),
@@ -71,13 +66,11 @@ impl Sharing {
         }
     }
 
-    /// Returns a connection with room for another request. `content` says whether that request has content.
     pub fn existing(&self, key: &PoolKey, content: bool, now: Instant) -> Option<SharedConnection> {
         self.servers.of(key).get_mut(key)?.existing(content, now)
     }
 
-    /// Decides how a request gets a connection. If another request is just opening a connection that both could share,
-    /// waits for that connection.
+    /// Decides how a request gets a connection. Waits if another request is just opening one that both could share.
     pub async fn next_step(&self, key: &PoolKey, content: bool) -> NextStep<'_> {
         for _ in 0..MAX_WAITS {
             let made = {
@@ -89,7 +82,7 @@ impl Sharing {
                 }
                 match &servers.opening {
                     _ if servers.http1_until.is_some_and(|until| until > now) => return NextStep::OpenAlone,
-                    // Do not wait: a connection carries only one request with content at a time.
+                    // A connection carries only one request with content at a time.
                     Some(_) if content => return NextStep::OpenAlone,
                     Some(made) => made.clone(),
                     None => {
@@ -111,8 +104,7 @@ impl Sharing {
         NextStep::OpenAlone
     }
 
-    /// Adds a connection that requests can share. If there are too many, closes the least recently used idle one. It
-    /// never closes one that a request uses.
+    /// If there are too many connections, closes the least recently used one that no request uses.
     pub fn keep(&self, key: &PoolKey, shared: SharedConnection, now: Instant) {
         let mut shard = self.servers.of(key);
         let count: usize = shard.values().map(|servers| servers.connections.len()).sum();
@@ -137,8 +129,7 @@ impl Sharing {
         }
     }
 
-    /// Removes connections that are closed, and servers about which nothing is known any longer. Returns whether
-    /// anything is left.
+    /// Removes closed connections, and servers about which nothing is known. Returns whether anything is left.
     pub fn sweep(&self, now: Instant) -> bool {
         let mut is_left = false;
         for mut shard in self.servers.each() {
@@ -185,8 +176,7 @@ impl ServerState {
 // === impl OpeningGuard ===
 
 impl OpeningGuard<'_> {
-    /// Tells the waiting requests that they can share the connection. The caller must have stored the connection with
-    /// [`Sharing::keep`].
+    /// Tells the waiting requests that they can share the connection. Call [`Sharing::keep`] first.
     pub fn share(mut self) {
         self.is_shared = true;
     }
@@ -207,14 +197,12 @@ impl Drop for OpeningGuard<'_> {
     }
 }
 
-/// How many times a request waits for a connection that another request opens. It waits again if the opened connection
-/// has no room left for it. After the last wait, it opens a connection of its own. With more waits, many requests would
-/// get their connections one after the other.
+/// How many times a request waits for another request's connection, before it opens its own. With more waits, many
+/// requests would get their connections one after the other.
 const MAX_WAITS: usize = 2;
 /// How long a server is assumed to support only HTTP/1.1. New connections still offer it HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
-/// If a part (shard) of the map contains this many servers, robotgate does not record there that a server has no
-/// HTTP/2.
+/// In a shard with this many servers, robotgate does not record that another one has no HTTP/2.
 const MAX_KNOWN: usize = 256;
 
 #[cfg(test)]

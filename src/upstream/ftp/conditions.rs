@@ -5,8 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, Method, header};
 
-/// The fields `Range`, `If-Range` and `If-Modified-Since` of a request. Malformed fields are ignored, as RFC 9110
-/// requires.
+/// Malformed fields are ignored, as RFC 9110 requires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     range: Option<ByteRange>,
@@ -14,12 +13,11 @@ pub(super) struct Conditions {
     modified_since: Option<SystemTime>,
 }
 
-/// A range of bytes. If a request asks for several ranges, it gets the whole file.
+/// A request for several ranges gets the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ByteRange {
-    /// From this byte to the end of the file.
     From(u64),
-    /// From the first to the second of these bytes, including both.
+    /// The first and the last byte, both included.
     Between(u64, u64),
     /// This many bytes at the end of the file.
     Last(u64),
@@ -28,20 +26,18 @@ enum ByteRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfRange {
     Date(SystemTime),
-    /// An entity tag. It matches no file, because robotgate gives files on FTP servers no entity tags.
+    /// An entity tag matches no file, because files on FTP servers have no entity tags.
     Tag,
 }
 
-/// What the response has to contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Selected {
     Whole,
-    /// The bytes from `first` to `last`, including both.
+    /// Includes the byte `last`.
     Part {
         first: u64,
         last: u64,
     },
-    /// The range begins after the end of the file.
     Unsatisfiable,
     NotModified,
 }
@@ -67,8 +63,8 @@ impl Conditions {
         }
     }
 
-    /// Returns which part of a file the response has to contain. `size` is the file's size in bytes, and `modified` is
-    /// when it was last changed. Each is `None` if the server does not tell it.
+    /// Returns which part of a file the response has to contain. `size` (in bytes) and `modified` are `None` if the
+    /// server does not tell them.
     pub(super) fn select(&self, size: Option<u64>, modified: Option<SystemTime>) -> Selected {
         let is_older = |since| modified.is_some_and(|modified| in_seconds(modified) <= since);
         if self.modified_since.is_some_and(is_older) {
@@ -126,7 +122,7 @@ impl ByteRange {
     }
 }
 
-/// Returns the time without its fraction of a second, as a header field shows it.
+/// Removes the fraction of a second, which header fields do not have.
 fn in_seconds(time: SystemTime) -> SystemTime {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX_EPOCH + Duration::from_secs(since.as_secs())

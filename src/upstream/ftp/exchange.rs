@@ -19,23 +19,19 @@ use crate::{
     upstream::Fault,
 };
 
-/// A GET or HEAD of a path.
 pub(super) struct Request {
     is_head: bool,
     path: FtpPath,
-    /// The URL, for redirects and for the title of a folder's page.
+    /// For redirects, and for the title of a folder's page.
     url: String,
     is_robots_txt: bool,
     conditions: Conditions,
 }
 
-/// Sends the parts of the response to [`Ftp`](super::Ftp), which returns them to its caller.
+/// Sends the parts of the response to [`Ftp`](super::Ftp).
 pub(super) struct Output(pub(super) mpsc::Sender<Part>);
 
 /// Sends `request` to the server, and passes the parts of the response to `output`.
-///
-/// # Errors
-/// Fails if there is no response, or only a part of one.
 pub(super) async fn run(connected: Connected, request: Request, output: Output) -> Result<(), Fault> {
     match answer(connected, &request, &output).await {
         Ok(()) => Ok(()),
@@ -56,8 +52,7 @@ async fn answer_with_listing(session: &mut Session, request: &Request, output: &
     session.enter(request.path.for_server()).await?;
     let head = [
         ("Content-Type", listing::CONTENT_TYPE),
-        // The policy forbids scripts. A browser would run them as scripts of the site, although the page contains names
-        // that anybody may have uploaded.
+        // Forbid scripts, because the page contains names that anybody may have uploaded.
         ("Content-Security-Policy", listing::POLICY),
         ("X-Content-Type-Options", "nosniff"),
     ]
@@ -97,8 +92,7 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
         output
             .head(StatusCode::OK, FileHead::new(path, None, None).fields)
             .await?;
-        // Read a robots.txt until the transfer ends, and not only as many bytes as `size` says. If the server reported
-        // too small a size, rules would be lost.
+        // Read a robots.txt to its end, because rules would be lost if the server reported too small a size.
         let expected = Expected {
             length: None,
             least: size,
@@ -134,8 +128,8 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     let selected = request.conditions.select(known_size, modified);
     let mut head = FileHead::new(path, known_size, modified);
     if request.is_head || selected == Selected::NotModified {
-        // If the server tells neither the size nor the time of the file, the file may not exist. So report that the
-        // server refused to tell the size.
+        // If the server tells neither size nor time, the file may not exist. So report that it refused to tell the
+        // size.
         return match (selected, size, modified) {
             (Selected::NotModified, ..) => Ok(output.head(StatusCode::NOT_MODIFIED, head.fields).await?),
             (_, Err(reply), None) => Err(Failed::Refused(reply)),
@@ -154,7 +148,7 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     let (transfer, began) = session.retrieve(path, first).await?;
     let mut status = StatusCode::OK;
     let mut length = known_size;
-    // If the server cannot begin in the middle, it sends the whole file. robotgate then forwards the whole file.
+    // If the server cannot begin in the middle, robotgate forwards the whole file.
     if let (Some(last), Some(size)) = (last, known_size)
         && began == first
     {
@@ -174,16 +168,15 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
 
 /// Which bytes of a file to pass on to the client.
 struct Expected {
-    /// The number of bytes to pass on; `None` for all bytes.
+    /// `None` for all bytes.
     length: Option<u64>,
     /// Minimum number of bytes. If fewer arrive, the transfer is incomplete.
     least: u64,
-    /// Whether the content goes up to the end of the file.
     is_to_the_end: bool,
 }
 
-/// Passes on the content of a file. Holds back the last bytes until it knows that the content is complete, so that a
-/// client never takes an incomplete file for a complete one.
+/// Holds back the last bytes until the content is complete, so that a client never takes an incomplete file for a
+/// complete one.
 async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progress: &Progress) -> Result<(), Failed> {
     let mut left = expected.length;
     let mut total = 0;
@@ -206,8 +199,8 @@ async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progr
     if total < expected.least {
         return Err(Fault::ResponseIncomplete.into());
     }
-    // Read the server's final reply only if nothing of the file is left to read. Something is left if the client wants
-    // only a part of the file, or if the file has grown in the meantime. robotgate does not read the rest.
+    // The server sends its final reply only after the whole file. So do not wait for the reply if a part of the file is
+    // left.
     if expected.is_to_the_end && (left.is_none() || read_some(&mut transfer, 1, &mut read, progress).await? == 0) {
         finish(transfer).await?;
     }
@@ -215,7 +208,7 @@ async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progr
     Ok(())
 }
 
-/// Reads at most `most` bytes and appends them to `read`. Returns how many it read; 0 at the end of the transfer.
+/// Appends at most `most` bytes to `read`. Returns their number, which is 0 at the end of the transfer.
 async fn read_some(
     transfer: &mut Transfer,
     most: usize,
@@ -237,9 +230,7 @@ async fn finish(transfer: Transfer) -> Result<(), Fault> {
 // === impl Request ===
 
 impl Request {
-    /// # Errors
-    /// Fails if the method is not GET or HEAD, or if the path is not valid for an FTP server. The proxy never forwards
-    /// such a request, because it has already refused it.
+    /// Errors are internal, because the proxy has already refused other methods and invalid paths.
     pub(super) fn new(head: &RequestHeader, target: &Target) -> Result<Self, Fault> {
         let internal = |error: &dyn std::fmt::Display| Fault::Internal(error.to_string());
         let is_head = match head.method {
@@ -258,7 +249,6 @@ impl Request {
     }
 }
 
-/// The fields of a response about a file.
 struct FileHead {
     fields: Vec<(&'static str, String)>,
 }
@@ -319,13 +309,12 @@ impl Output {
     }
 
     async fn part(&self, part: Part) {
-        // This cannot fail: `super::Ftp` polls this future and has the receiver, so the receiver exists.
+        // This cannot fail: `super::Ftp`, which polls this future, has the receiver.
         let _ = self.0.send(part).await;
     }
 
-    /// Converts a reply with which the server refuses a command to an HTTP response. Returns a fault if the reply's
-    /// code has no HTTP status. For a robots.txt, fewer codes have a status: if an unclear reply became a 404,
-    /// everything would be allowed.
+    /// Converts the refusal of a command to an HTTP response. For a robots.txt, an unclear reply is a fault: a 404
+    /// would allow everything.
     async fn refusal(&self, reply: &Reply, is_robots_txt: bool) -> Result<(), Fault> {
         let status = match reply.code {
             TRY_LATER => StatusCode::SERVICE_UNAVAILABLE,
@@ -348,9 +337,7 @@ impl Output {
     }
 }
 
-/// The code of the greeting with which a server says that it is not ready yet.
+/// The greeting of a server that is not ready yet.
 const TRY_LATER: u16 = 120;
-/// The code of a reply that says that a file does not exist.
 const NOT_FOUND: u16 = 550;
-/// Maximum number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;

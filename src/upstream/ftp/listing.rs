@@ -1,6 +1,5 @@
-//! Converts the server's list of a folder to an HTML page, one line at a time, so that a large folder needs no more
-//! memory than a small one. Escapes all text of the server. Links lead only to the names in the folder and to the
-//! folder above it. Does no I/O.
+//! Converts the server's list of a folder to an HTML page, one line at a time. Escapes all text of the server, and
+//! links only to the names in the folder and to the folder above it. Does no I/O.
 
 use std::{fmt::Write as _, time::SystemTime};
 
@@ -15,14 +14,12 @@ use crate::{
     upstream::Fault,
 };
 
-/// The HTML page with the list of a folder, while it is being written.
 pub(super) struct Listing {
-    /// The part of the page that was written, but that [`Listing::take`] has not returned yet.
+    /// The part of the page that [`Listing::take`] has not returned yet.
     page: String,
     is_mlsd: bool,
 }
 
-/// A file or folder.
 #[derive(Debug, PartialEq, Eq)]
 struct ListingEntry {
     name: Vec<u8>,
@@ -31,22 +28,15 @@ struct ListingEntry {
     modified: Option<SystemTime>,
 }
 
-/// What a line of a list contains.
 #[derive(Debug, PartialEq, Eq)]
 enum ListingLine {
     Entry(ListingEntry),
-    /// The line names no entry of the folder: it is empty, is about the folder itself or the folder above it, or says
-    /// how many blocks the files take.
+    /// Names no entry of the folder, such as `total 8`.
     Nothing,
-    /// robotgate cannot parse the line.
     Unknown,
 }
 
-/// Removes the next line, with its line feed, from the front of `read` and returns it. Returns `None` if the line is
-/// not complete yet.
-///
-/// # Errors
-/// Fails if the incomplete line is longer than [`MAX_LINE`].
+/// Removes and returns the next line, or `None` if it is not complete yet. Fails if it is longer than [`MAX_LINE`].
 pub(super) fn next_line(read: &mut BytesMut) -> Result<Option<BytesMut>, Fault> {
     let Some(end) = memchr::memchr(b'\n', read) else {
         return match read.len() > MAX_LINE {
@@ -60,8 +50,8 @@ pub(super) fn next_line(read: &mut BytesMut) -> Result<Option<BytesMut>, Fault> 
 // === impl Listing ===
 
 impl Listing {
-    /// Begins the page of the folder with this URL. `is_mlsd` says whether the server sends the list in reply to MLSD
-    /// (RFC 3659 §7) or to LIST, for which there is no standard format.
+    /// `is_mlsd` says whether the lines are in the format of MLSD (RFC 3659 §7), and not of LIST, which has no
+    /// standard.
     pub(super) fn new(url: &str, is_mlsd: bool) -> Self {
         let mut page = String::with_capacity(2 * CHUNK);
         let name = String::from_utf8_lossy(&percent_encoding::percent_decode_str(url).collect::<Vec<_>>()).into_owned();
@@ -79,7 +69,6 @@ impl Listing {
         Self { page, is_mlsd }
     }
 
-    /// Adds a line of the server's list to the page.
     pub(super) fn add(&mut self, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -121,26 +110,23 @@ impl Listing {
         self.page.push('\n');
     }
 
-    /// Returns whether the written part of the page is large enough to be sent.
     pub(super) fn has_chunk(&self) -> bool {
         self.page.len() >= CHUNK
     }
 
-    /// Returns the part of the page that was written since the last call.
     pub(super) fn take(&mut self) -> Bytes {
         let taken = Bytes::copy_from_slice(self.page.as_bytes());
         self.page.clear();
         taken
     }
 
-    /// Writes the end of the page. Returns the part that [`Listing::take`] has not returned yet.
     pub(super) fn end(mut self) -> Bytes {
         self.page.push_str("</pre>\n</html>\n");
         self.page.into()
     }
 }
 
-/// Parses a line of the list that MLSD returns, such as `type=file;size=12;modify=20261101120000; name`.
+/// Parses a line such as `type=file;size=12;modify=20261101120000; name`.
 fn of_mlsd(line: &[u8]) -> ListingLine {
     let Some(space) = memchr::memchr(b' ', line) else {
         return ListingLine::Unknown;
@@ -166,12 +152,12 @@ fn of_mlsd(line: &[u8]) -> ListingLine {
     }
 }
 
-/// Parses a line of the list that LIST returns, in the format of `ls -l` or of the DOS command `dir`.
+/// Parses a line in the format of `ls -l` or of the DOS command `dir`.
 fn of_list(line: &[u8]) -> ListingLine {
     if line.is_empty() || line.starts_with(b"total ") {
         return ListingLine::Nothing;
     }
-    // Turn each byte into one character, so that a name in any encoding stays unchanged.
+    // With one character for each byte, a name in any encoding stays unchanged.
     let line = text(line);
     let Ok(file) = ListParser::parse_posix(&line).or_else(|_| ListParser::parse_dos(&line)) else {
         return ListingLine::Unknown;
@@ -193,24 +179,21 @@ fn of_list(line: &[u8]) -> ListingLine {
     }
 }
 
-/// Returns text of the server without control characters, escaped for HTML.
 fn shown(bytes: &[u8]) -> String {
     escaped(&plain_message(&String::from_utf8_lossy(bytes), usize::MAX))
 }
 
 pub(super) const CONTENT_TYPE: &str = "text/html; charset=utf-8";
-/// The content security policy of the page: it may have styles, and nothing else that a browser would load or run.
+/// Allows only styles.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 const STYLE: &str = "<meta name=\"viewport\" content=\"width=device-width\"><style>\
     :root{color-scheme:light dark}body{margin:1.5rem;font:16px/1.5 system-ui,sans-serif}\
     h1{font-size:1.3rem;overflow-wrap:anywhere}pre{font:.9rem/1.6 ui-monospace,monospace}</style>";
-/// The characters that are escaped in a link: all but the unreserved ones (RFC 3986 §2.3). So a slash in a name does
-/// not make the link lead to another folder.
+/// Escapes all but the unreserved characters (RFC 3986 §2.3). So a slash in a name does not lead to another folder.
 const IN_LINK: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Maximum length of an incomplete line, in bytes. Most systems allow names of 255 bytes, and LIST adds some hundred
 /// bytes to a name.
 const MAX_LINE: usize = 8 * 1024;
-/// The written part of the page is sent when it has this size, in bytes.
 const CHUNK: usize = 16 * 1024;
 /// Width of the column with the names, in characters.
 const COLUMN: usize = 50;

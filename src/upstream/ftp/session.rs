@@ -1,7 +1,6 @@
-//! A session with an FTP server: the control connection after an anonymous login in binary mode, and the data
-//! connections of its transfers.
+//! A session with an FTP server, after an anonymous login in binary mode.
 //!
-//! suppaftp reads the replies, each at most 256 KiB long. The caller has to limit the time that a command may take.
+//! The caller has to limit the time that a command may take. suppaftp limits a reply to 256 KiB.
 
 use std::{
     io,
@@ -23,23 +22,17 @@ use crate::{text::plain_message, upstream::Fault};
 
 pub(super) struct Session {
     ftp: AsyncFtpStream,
-    /// Whether the server accepted EPSV or PASV for the last transfer and named an address for the data connection. If
-    /// so, a refusal is about the transfer itself, and not about EPSV or PASV.
+    /// Whether the last EPSV or PASV succeeded. If so, a refusal is about the transfer itself.
     has_dialled: Arc<AtomicBool>,
-    /// The folder in which the session is after the login, without a slash at its end. The paths of URLs begin there
-    /// (RFC 1738 §3.2.2).
+    /// The folder after the login, without a slash at its end. The paths of URLs begin there (RFC 1738 §3.2.2).
     folder: Vec<u8>,
     pub(super) progress: Progress,
 }
 
-/// A data connection with the content of a file or the list of a folder. The server has already said that it begins to
-/// send.
 pub(super) type Transfer = TransferStream<AsyncNoTlsStream>;
 
-/// Why a command has failed.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The server refuses the command.
     Refused(Reply),
     Fault(Fault),
 }
@@ -52,19 +45,13 @@ pub(super) struct Reply {
     pub(super) text: String,
 }
 
-/// An encoding in which each character of a text stands for one byte. So the bytes of paths and names stay as they are.
-/// Servers do not say how their names are encoded.
+/// Turns each byte into one character, because servers do not say how their names are encoded.
 #[derive(Debug)]
 struct Bytes;
 
 // === impl Session ===
 
 impl Session {
-    /// Reads the greeting, logs in, chooses the binary type, and asks for the current folder.
-    ///
-    /// # Errors
-    /// Fails if the server does not accept the login or is busy ([`Failed::Refused`]), or if it does not keep to the
-    /// protocol ([`Failed::Fault`]).
     pub(super) async fn open(connected: Connected) -> Result<Self, Failed> {
         let has_dialled = Arc::new(AtomicBool::new(false));
         let (data, dialled) = (connected.data, has_dialled.clone());
@@ -103,8 +90,7 @@ impl Session {
         })
     }
 
-    /// Converts the path of a URL to an absolute path on the server. A relative path could begin with `~`, and some
-    /// servers replace that by a home folder.
+    /// Returns an absolute path. Some servers replace a `~` at the beginning of a relative path by a home folder.
     fn absolute(&self, path: &[u8]) -> String {
         text(&[&self.folder, path].concat())
     }
@@ -122,7 +108,7 @@ impl Session {
         let modified = self.ftp.mdtm(self.absolute(path)).await;
         self.progress.add(1);
         match modified.map_err(Failed::from) {
-            // Ignore a time before 1970 or after 9998, because `httpdate` panics if it has to format one.
+            // Ignore times outside 1970–9998: `httpdate` panics on times that are too early or too late.
             Ok(modified) => Ok(Some(modified.and_utc().timestamp())
                 .and_then(|seconds| u64::try_from(seconds).ok())
                 .filter(|seconds| *seconds < YEAR_9999)
@@ -134,15 +120,14 @@ impl Session {
         }
     }
 
-    /// Enters a folder.
     pub(super) async fn enter(&mut self, path: &[u8]) -> Result<(), Failed> {
         let entered = self.ftp.cwd(self.absolute(path)).await;
         self.progress.add(1);
         Ok(entered?)
     }
 
-    /// Begins to read a file at the byte with the number `from`. Also returns the number of the byte at which the
-    /// content really begins: 0 if the server can send only the whole file.
+    /// Begins to read a file at byte `from`. Also returns where the content really begins: at 0 if the server can send
+    /// only the whole file.
     pub(super) async fn retrieve(&mut self, path: &[u8], from: u64) -> Result<(Transfer, u64), Failed> {
         let command = format!("RETR {}", self.absolute(path));
         let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -156,7 +141,7 @@ impl Session {
     }
 
     /// Begins to list the folder that was entered last. Also returns whether the list is in the format of MLSD (RFC
-    /// 3659 §7). If the server does not know MLSD, the list is in the format of LIST.
+    /// 3659 §7), and not of LIST.
     pub(super) async fn list(&mut self) -> Result<(Transfer, bool), Failed> {
         match self.transfer("MLSD", 0).await {
             Err(Failed::Refused(reply)) if reply.is_permanent() => Ok((self.transfer("LIST", 0).await?, false)),
@@ -164,14 +149,14 @@ impl Session {
         }
     }
 
-    /// Opens a data connection and sends the command for it. If the server does not know EPSV (RFC 2428), uses PASV.
+    /// Opens a data connection, with PASV if the server does not know EPSV (RFC 2428), and sends the command for it.
     async fn transfer(&mut self, command: &str, from: usize) -> Result<Transfer, Failed> {
         match self.transfer_once(command, from).await {
             Err(Failed::Refused(reply)) if reply.is_permanent() && !self.has_dialled.load(Ordering::Relaxed) => {
                 self.ftp.set_mode(Mode::Passive);
                 let began = self.transfer_once(command, from).await;
                 match began {
-                    // The server refuses PASV too. That says nothing about the file, so it is a fault.
+                    // The server refuses PASV too, which says nothing about the file.
                     Err(Failed::Refused(reply))
                         if reply.is_permanent() && !self.has_dialled.load(Ordering::Relaxed) =>
                     {
@@ -198,8 +183,8 @@ impl Session {
 // === impl Failed ===
 
 impl Failed {
-    /// Converts an error of the login. A refusal gets the code 421 if the server is only busy, and 530 (RFC 959 §5.4)
-    /// if it does not accept anonymous users. Any other permanent refusal becomes a fault.
+    /// Gives a refused login the code 421 if the server is busy, and 530 (RFC 959 §5.4) if it does not accept anonymous
+    /// users. Any other permanent refusal is a fault.
     fn of_login(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.says_busy() => Self::Refused(Reply { code: BUSY, ..reply }),
@@ -212,8 +197,7 @@ impl Failed {
         }
     }
 
-    /// Converts an error of a command that is not about a file. If the server refuses the command for good, returns a
-    /// fault. A [`Failed::Refused`] would have a code that could be mistaken for a reply about the requested file.
+    /// Turns a permanent refusal into a fault, because its code could be mistaken for a reply about the requested file.
     fn not_about_a_file(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.is_permanent() => Self::Fault(reply.fault()),
@@ -261,29 +245,24 @@ impl Reply {
         })
     }
 
-    /// Returns a fault that says that the server should not have sent this reply.
     pub(super) fn fault(&self) -> Fault {
         Fault::Ftp(format!("it answered {}", self.text))
     }
 
-    /// Returns whether the text says that the server has too many clients. Some servers send such a text with the code
-    /// 530, which otherwise means that the login is refused for good.
+    /// Some servers with too many clients send the code 530, which otherwise refuses the login for good.
     pub(super) fn says_busy(&self) -> bool {
         let text = self.text.to_ascii_lowercase();
         BUSY_WORDS.iter().any(|word| text.contains(word))
     }
 
-    /// Returns whether the same command will be refused again.
     pub(super) fn is_permanent(&self) -> bool {
         (500..600).contains(&self.code)
     }
 
-    /// Returns whether the same command may succeed later.
     pub(super) fn is_temporary(&self) -> bool {
         (400..500).contains(&self.code)
     }
 
-    /// Returns whether the server does not support the command, or does not support it with this parameter.
     pub(super) fn is_unsupported(&self) -> bool {
         (500..=504).contains(&self.code)
     }
@@ -302,12 +281,11 @@ impl Encoding for Bytes {
     }
 }
 
-/// Returns the bytes of `name`, the folder in which the session is after the login, without a slash at its end. `name`
-/// has one character for each byte. If `name` is not a plain absolute path, or is longer than [`MAX_FOLDER`], returns
-/// an empty path, which stands for the root.
+/// Returns `name`, the folder after the login, without a slash at its end. If it is not a plain absolute path or is too
+/// long, returns an empty path, which stands for the root.
 fn login_folder(name: &str) -> Vec<u8> {
     let folder = name.trim_end_matches('/');
-    // Each character stands for a byte. Control connections cannot carry the byte FF as it is (RFC 854).
+    // Control connections cannot carry the byte FF as it is (RFC 854).
     let is_safe = |character: char| !character.is_ascii_control() && character < '\u{ff}';
     let is_plain = |segment: &str| !matches!(segment, "" | "." | "..");
     let is_usual = folder.starts_with('/')
@@ -327,19 +305,16 @@ pub(super) fn text(bytes: &[u8]) -> String {
 
 /// The user of anonymous FTP (RFC 1635).
 const ANONYMOUS: &str = "anonymous";
-/// The password of anonymous FTP. Servers ask for an email address, and check at most that it has an `@`.
+/// Servers ask for an email address, and check at most that it has an `@`.
 const PASSWORD: &str = "anonymous@";
-/// The replies with which a transfer begins.
 const BEGINS: [Status; 2] = [Status::AboutToSend, Status::AlreadyOpen];
 pub(super) const NOT_LOGGED_IN: u16 = 530;
 const NEEDS_ACCOUNT: u16 = 332;
-/// The reply of a server that has too many clients.
 const BUSY: u16 = 421;
 const BUSY_WORDS: [&str; 6] = ["too many", "maximum", "limit", "connections", "busy", "try again"];
-/// The beginning of the year 9999, in seconds since 1970.
+/// In seconds since 1970.
 const YEAR_9999: u64 = 253_370_764_800;
-/// Maximum length of the path of the login's folder, in bytes. It keeps a command with the longest path of a URL below
-/// 512 bytes.
+/// In bytes. Keeps a command with the longest path of a URL below 512 bytes.
 const MAX_FOLDER: usize = 100;
-/// Maximum length of a reply's text, in bytes.
+/// In bytes.
 const MAX_TEXT: usize = 256;

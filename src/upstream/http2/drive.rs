@@ -1,5 +1,5 @@
-//! The task that reads and writes an HTTP/2 connection. It notices when the origin closes the connection or no longer
-//! responds. It closes the connection when no request needs it.
+//! The task that reads and writes an HTTP/2 connection. It closes the connection if the origin no longer responds, or
+//! if no request needs it.
 
 use std::{
     future::{Future, poll_fn},
@@ -21,17 +21,15 @@ use super::State;
 /// What the timer of [`drive`] waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TimerEvent {
-    /// A new stream. If none comes within the idle time, the connection is closed.
+    /// A new stream. Without one, the connection is closed after the idle time.
     Stream,
     /// The time to send the next PING.
     Ping,
-    /// The answer to a PING.
     Pong,
     /// The end of the connection, which robotgate is closing.
     End,
 }
 
-/// Reads and writes `connection` until it ends, and marks it as closed.
 pub(super) async fn drive<T>(mut connection: Connection<T, Bytes>, state: Arc<State>, idle: Duration)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -85,7 +83,7 @@ where
                     state.silent.store(true, Ordering::Relaxed);
                     return Poll::Ready(());
                 }
-                // Give up: the origin does not even read the frames that close the connection.
+                // The origin does not even read the frames that close the connection.
                 TimerEvent::End => return Poll::Ready(()),
             };
             wait = next;
@@ -98,13 +96,13 @@ where
 // === impl State ===
 
 impl State {
-    /// Records how many simultaneous streams the origin allows, and whether it accepts new ones.
+    /// Records how many streams the origin allows, and whether it accepts new ones.
     fn observe(&self, allowed: usize, cx: &mut Context<'_>) {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);
         let mut sender = self.sender.lock();
-        // `poll_ready` never returns `Pending` here, because only clones of this sender open streams. It fails only if
-        // the origin sent a GOAWAY or the connection failed.
+        // `poll_ready` is never `Pending`, because only clones of this sender open streams. It fails only after a
+        // GOAWAY, or if the connection has failed.
         if let Some(sender) = &mut *sender
             && matches!(sender.poll_ready(cx), Poll::Ready(Err(_)))
         {
@@ -112,7 +110,7 @@ impl State {
         }
     }
 
-    /// If the connection has no streams, closes it: h2 then sends the closing frames. Returns whether it was closed.
+    /// Closes the connection if it has no streams. Returns whether it did.
     fn close(&self) -> bool {
         let mut sender = self.sender.lock();
         if self.streams.load(Ordering::Relaxed) > 0 {

@@ -12,14 +12,11 @@ pub struct StreamError {
     retry: Retry,
 }
 
-/// Whether and how a request can be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
     /// The origin might have processed the request.
     Unknown,
-    /// The origin has not processed the request.
     Unprocessed,
-    /// The request needs HTTP/1.1.
     Http1,
 }
 
@@ -38,7 +35,6 @@ impl StreamError {
         self.retry == Retry::Http1
     }
 
-    /// Returns the error for a connection that opens no more streams.
     pub(super) fn closed() -> Self {
         Self {
             fault: Fault::ConnectionTerminated,
@@ -46,7 +42,7 @@ impl StreamError {
         }
     }
 
-    /// Returns the error for a request target that HTTP/2 cannot transmit unchanged.
+    /// HTTP/2 cannot transmit the request target unchanged.
     pub(super) fn target() -> Self {
         Self {
             fault: Fault::Internal("it cannot put the request's target into an HTTP/2 request unchanged".to_owned()),
@@ -54,12 +50,12 @@ impl StreamError {
         }
     }
 
-    /// Returns the error for a bug in robotgate.
+    /// A bug in robotgate.
     pub(super) fn internal(what: &str) -> Self {
         Fault::Internal(what.to_owned()).into()
     }
 
-    /// Converts an error that occurred while opening a stream. The request was not sent.
+    /// Converts an error that occurred before the request was sent.
     pub(super) fn of_send(error: &h2::Error) -> Self {
         if error.is_io() || error.is_go_away() || error.is_reset() {
             return Self::closed();
@@ -67,14 +63,13 @@ impl StreamError {
         Self::internal(&format!("it made an HTTP/2 request that cannot be sent: {error}"))
     }
 
-    /// Converts an error that occurred before the head of the response. `silent` is set if the connection was closed
-    /// because the origin did not answer a PING.
+    /// Converts an error that occurred before the head of the response. `silent` says that the origin did not answer a
+    /// PING.
     pub(super) fn of_head(error: &h2::Error, silent: bool) -> Self {
         let retry = match error.reason() {
             Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Retry::Http1,
             Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Unprocessed,
-            // The origin sent a GOAWAY, which names the last stream that it processes. h2 fails only the streams after
-            // that one, so the origin has not processed this request.
+            // After a GOAWAY, h2 fails only the streams that the origin does not process.
             _ if error.is_remote() && error.is_go_away() => Retry::Unprocessed,
             _ => Retry::Unknown,
         };
@@ -86,8 +81,7 @@ impl StreamError {
         Self { fault, retry }
     }
 
-    /// Returns the error for a stream that failed after the head of the response. `silent` is set if the origin did not
-    /// answer a PING.
+    /// Returns the error for a stream that failed after the head of the response.
     pub(super) fn of_content(silent: bool) -> Self {
         match silent {
             true => Fault::ReadTimeout.into(),

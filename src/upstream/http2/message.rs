@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Builds the head of an HTTP/2 request for `target` with the method and fields of `head`. Omits fields that are only
-/// for HTTP/1.1 (RFC 9113 §8.2.2), and `Host`, because `:authority` replaces it.
+/// for HTTP/1.1 (RFC 9113 §8.2.2).
 ///
 /// # Errors
 /// Fails if an [`http::Uri`] cannot represent the target's path unchanged; see [`StreamError::needs_http1`].
@@ -40,18 +40,15 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     *request.version_mut() = Version::HTTP_2;
     let fields = head.headers.iter().filter(|(name, value)| is_allowed(name, value));
     request.headers_mut().reserve(head.headers.len());
-    // Copy the fields to keep one by one: removing the others from a copy would change their order.
+    // Removing the other fields from a copy would change the order.
     for (name, value) in fields {
         request.headers_mut().append(name, value.clone());
     }
     Ok(request)
 }
 
-/// Converts the head of an HTTP/2 response. h2 has already checked that it has no HTTP/1.1 connection fields, and that
-/// all `Content-Length` fields agree.
-///
-/// # Errors
-/// Fails if the response switches protocols, which is impossible in HTTP/2 (RFC 9113 §8.6).
+/// Converts the head of a response. h2 has already checked that all `Content-Length` fields agree. Refuses a switch of
+/// protocols (RFC 9113 §8.6).
 pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, Fault> {
     if response.status() == http::StatusCode::SWITCHING_PROTOCOLS {
         return Err(Fault::HttpProtocol);
@@ -66,13 +63,11 @@ pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, F
     Ok(parts.into())
 }
 
-/// Returns whether HTTP/2 allows this field in a request.
 fn is_allowed(name: &HeaderName, value: &HeaderValue) -> bool {
     !LEFT_OUT.contains(name) && (*name != header::TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Request fields that robotgate does not send over HTTP/2: those about an HTTP/1.1 connection (RFC 9113 §8.2.2), and
-/// `Host`, which `:authority` replaces.
+/// Fields about an HTTP/1.1 connection (RFC 9113 §8.2.2), and `Host`, which `:authority` replaces.
 const LEFT_OUT: [HeaderName; 6] = [
     header::HOST,
     header::CONNECTION,

@@ -23,21 +23,16 @@ use crate::upstream::Fault;
 pub struct Stream {
     response: Response,
     content: SendStream<Bytes>,
-    /// Content of the request that waits until the origin's window has room for it.
+    /// Content that waits until the origin's window has room for it.
     unsent: Bytes,
-    /// What remains to be sent of the request.
     left: Left,
-    /// Number of bytes in the last part of the content that the caller got. When the caller asks for the next part, the
-    /// window is opened again by this number.
+    /// Length of the last part that the caller got. The next call opens the window again by this number of bytes.
     handed: usize,
-    /// Number of informational responses so far.
     informational: usize,
-    /// Keep this field last. Fields are dropped in order, so the stream counts as open until the other fields are
-    /// dropped.
+    /// Must be the last field. Fields are dropped in order, so the stream counts as open until the others are dropped.
     permit: StreamPermit,
 }
 
-/// How much of the response has arrived.
 #[derive(Debug)]
 enum Response {
     HeadRead(ResponseFuture),
@@ -51,7 +46,6 @@ enum Left {
     More,
     /// The content in `unsent`, and then the end of the stream.
     End,
-    /// Nothing, because the end was sent, or the origin accepts no more content.
     Nothing,
 }
 
@@ -113,13 +107,13 @@ impl Stream {
     }
 
     /// Reads the next part of the response's content, or `None` at its end. Opens the window again by the size of the
-    /// previous part, so that the origin can send more.
+    /// previous part.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         let Response::Begun(body) = &mut self.response else {
             return Poll::Ready(Err(StreamError::internal("it asked for content before the head")));
         };
         if self.handed > 0 {
-            // `release_capacity` fails only for more bytes than were received, and `handed` is never more.
+            // This cannot fail, because `handed` is never more than was received.
             let _ = body.flow_control().release_capacity(std::mem::take(&mut self.handed));
         }
         Poll::Ready(match ready!(body.poll_data(cx)) {
@@ -175,8 +169,7 @@ impl Stream {
     }
 
     /// Sends the queued content. Becomes ready when the origin's window has room for all of it, or when the origin
-    /// accepts no more ([`wants_content`](Self::wants_content)). Never fails: the response says why the origin accepts
-    /// no more.
+    /// accepts no more ([`wants_content`](Self::wants_content)). The response says why it accepts no more.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.unsent.is_empty() {
             self.content.reserve_capacity(self.unsent.len());
@@ -197,7 +190,7 @@ impl Stream {
             }
         }
         if self.left == Left::End {
-            // Ignore an error: it means that the stream has already ended.
+            // An error means that the stream has already ended.
             let _ = self.content.send_data(Bytes::new(), true);
             self.left = Left::Nothing;
         }
@@ -233,7 +226,7 @@ impl Stream {
         self.permit.settled = true;
         let failed = StreamError::of_head(error, self.is_silent());
         if error.is_go_away() || error.is_io() {
-            // The whole connection has failed, or the origin is closing it, so open no new stream on it.
+            // The connection has failed, or the origin is closing it.
             self.permit.state.away.store(true, Ordering::Relaxed);
         }
         failed
@@ -255,5 +248,4 @@ impl Stream {
     }
 }
 
-/// Maximum number of informational responses of a stream.
 const MAX_INFORMATIONAL: usize = 16;

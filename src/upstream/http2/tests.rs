@@ -17,15 +17,13 @@ use super::*;
 
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A request that the origin received, and what it needs to respond.
 type Received = (Request<h2::RecvStream>, SendResponse<Bytes>);
 
-/// An origin that speaks valid HTTP/2 and hands each request to the test.
 struct Origin {
     requests: mpsc::UnboundedReceiver<Received>,
 }
 
-/// An origin without an HTTP/2 library: the test builds the bytes of its frames itself.
+/// An origin whose frames the test writes byte by byte.
 struct Raw(DuplexStream);
 
 // === impl Origin ===
@@ -54,7 +52,6 @@ impl Origin {
 // === impl Raw ===
 
 impl Raw {
-    /// Connects, and completes the exchange of the connection preface and the settings.
     async fn start(bounds: Bounds) -> (SharedConnection, Self) {
         let (ours, theirs) = tokio::io::duplex(1024 * 1024);
         let shared = SharedConnection::open(ours, &bounds, IDLE).await.expect("a connection");
@@ -72,7 +69,6 @@ impl Raw {
         self.0.write_all(payload).await.expect("room");
     }
 
-    /// Waits for the heads of `count` requests.
     async fn wait_for_requests(&mut self, count: usize) {
         for _ in 0..count {
             self.next(&[HEADERS]).await.expect("a request");
@@ -99,8 +95,7 @@ fn get(path: &str) -> Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Fails the test if `work` hangs. The limit of a day costs no time: tokio's paused clock advances only when no task
-/// can make progress, and then at once.
+/// Fails the test if `work` hangs. The day costs no time, because tokio's paused clock jumps when no task can run.
 async fn within<T>(work: impl Future<Output = T>) -> T {
     let day = Duration::from_secs(24 * 60 * 60);
     tokio::time::timeout(day, work).await.expect("it hangs")
@@ -110,7 +105,6 @@ async fn head(stream: &mut Stream) -> Result<ResponseHeader, StreamError> {
     within(poll_fn(|cx| stream.poll_head(cx))).await
 }
 
-/// Reads the rest of the response's content.
 async fn content(stream: &mut Stream) -> Result<Vec<u8>, StreamError> {
     let mut all = Vec::new();
     while let Some(part) = within(poll_fn(|cx| stream.poll_content(cx))).await? {
@@ -119,7 +113,6 @@ async fn content(stream: &mut Stream) -> Result<Vec<u8>, StreamError> {
     Ok(all)
 }
 
-/// Waits until other tasks have made the condition true.
 async fn until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if is_so() {
@@ -130,7 +123,7 @@ async fn until(mut is_so: impl FnMut() -> bool) {
     panic!("it never is so");
 }
 
-/// Sends content as far as robotgate's window allows, and passes the length of each part to `sent`.
+/// Sends content as the window allows, and passes the length of each part to `sent`.
 async fn send_all(sender: &mut h2::SendStream<Bytes>, mut content: Bytes, mut sent: impl FnMut(usize)) {
     while !content.is_empty() {
         sender.reserve_capacity(content.len());

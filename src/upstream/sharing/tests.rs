@@ -13,7 +13,6 @@ fn key() -> PoolKey {
     PoolKey::new(&origin, ([192, 0, 2, 1], 443).into())
 }
 
-/// Creates a connection. Also returns the server's end of it.
 async fn connection() -> (SharedConnection, DuplexStream) {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let shared = SharedConnection::open(near, &Bounds::default(), MINUTE).await;
@@ -25,12 +24,12 @@ fn get() -> http::Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Creates a map for shared connections. Each of its parts (shards) has room for `each` connections.
+/// Each shard has room for `each` connections.
 fn sharing(each: usize) -> Arc<Sharing> {
     Arc::new(Sharing::new(each * SHARDS))
 }
 
-/// Starts `count` requests. Returns when all of them wait for a connection.
+/// Starts `count` requests, which all wait for a connection.
 async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinHandle<Option<SharedConnection>>> {
     let wait = || {
         let sharing = sharing.clone();
@@ -59,8 +58,7 @@ async fn over_the_limit_the_least_recently_used_connection_is_closed() {
         sharing.keep(&key(), shared.clone(), start + MILLI * number);
         all.push((shared, far));
     }
-    // Use the first connection again, so that it is not the least recently used one. Send a request on the second one,
-    // so that it is not idle.
+    // Keep the first connection from being the least recently used one, and the second from being idle.
     sharing
         .existing(&key(), false, start + MILLI * 10)
         .expect("there are three");
@@ -144,7 +142,7 @@ async fn a_request_waits_for_at_most_two_connections() {
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
         opening.share();
-        // Begin to open another connection before the waiting request, which `share` has woken, can do so.
+        // Begin to open another connection before the waiting request, which `share` has woken, runs.
         let NextStep::Open(next) = sharing.next_step(&key(), false).await else {
             panic!("nobody makes one, and none has room");
         };

@@ -1,5 +1,4 @@
-//! Tests that content passes in both directions as the flow-control windows allow, and that the number of streams is
-//! limited.
+//! Tests flow control in both directions, and the limit of streams.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -16,7 +15,7 @@ fn small(streams: u32) -> Bounds {
 #[tokio::test(start_paused = true)]
 async fn content_flows_both_ways_and_trailers_follow() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
-    // The content is many times as large as the window, so the origin and the client have to send at the same time.
+    // The content is many times as large as the window, so both sides have to send at the same time.
     let sent: Bytes = (0..2_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     let mut stream = shared.send(get("/echo"), false).expect("room");
     tokio::spawn(async move {
@@ -90,7 +89,7 @@ async fn unread_streams_do_not_use_up_the_window_of_others() {
     for n in 0..7 {
         let mut stream = shared.send(get("/stalled"), true).expect("room");
         head(&mut stream).await.expect("a head");
-        // The client has read the first part but not asked for more, so the window does not open again yet.
+        // The client has not asked for a second part, so the window does not open again yet.
         poll_fn(|cx| stream.poll_content(cx)).await.expect("content");
         until(|| sent[n].load(Ordering::Relaxed) == 64 * 1024).await;
         stalled.push(stream);

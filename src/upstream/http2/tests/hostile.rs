@@ -5,8 +5,7 @@ use super::*;
 /// Encodes a literal HPACK field without indexing.
 fn field(name: &str, value: &str) -> Vec<u8> {
     let string = |text: &str| {
-        // The length comes first, as an integer with a prefix of 7 bits (RFC 7541 §5.1). The highest bit of the first
-        // byte is 0: the text is not Huffman-coded.
+        // The length is an integer with a prefix of 7 bits (RFC 7541 §5.1). The highest bit is 0: no Huffman coding.
         let mut bytes = Vec::new();
         let mut length = text.len();
         if length < 127 {
@@ -27,7 +26,6 @@ fn field(name: &str, value: &str) -> Vec<u8> {
 }
 
 impl Raw {
-    /// Sends the head of a response on stream `stream`, in as many frames as it needs.
     async fn head(&mut self, stream: u32, flags: u8, block: &[u8]) {
         let mut parts = block.chunks(16_384).peekable();
         let mut kind = HEADERS;
