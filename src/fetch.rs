@@ -1,9 +1,8 @@
-//! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. Fetches a `tdmrep.json` in the
-//! same way ([`SiteDocument`]). This module does not interpret what it fetched.
+//! Fetches a robots.txt or a `tdmrep.json` ([`SiteDocument`]): the I/O of RFC 9309 §2.3, with limits against hostile
+//! servers. This module does not interpret what it fetched.
 //!
-//! The request is a GET without cookies or credentials. If the same origin sent an entity tag (ETag) earlier, the
-//! request contains it as a condition. Up to five redirects are followed, also to other origins (RFC 9309 §2.3.1.2).
-//! The egress guard checks the address of each request.
+//! The request is a GET without cookies or credentials. Up to five redirects are followed, also to other origins, and
+//! the egress guard checks each address.
 
 mod body;
 mod hop;
@@ -66,8 +65,8 @@ pub trait Fetch: Send + Sync + 'static {
     /// Stores the text of a robots.txt as evidence, before it is used for a decision.
     ///
     /// # Errors
-    /// Fails if the text could not be stored and the configuration requires evidence (`evidence.required`). The copy
-    /// must then not be used.
+    /// Fails if the text could not be stored although evidence is required (`evidence.required`). The copy must then
+    /// not be used.
     async fn store_evidence(&self, _copy: &RobotsCopy) -> Result<(), LookupError> {
         Ok(())
     }
@@ -75,7 +74,7 @@ pub trait Fetch: Send + Sync + 'static {
     /// Checks whether the text of a new robots.txt could be stored as evidence.
     ///
     /// # Errors
-    /// Fails if the configuration requires evidence (`evidence.required`), and texts cannot be stored now.
+    /// Fails if evidence is required (`evidence.required`), but texts cannot be stored now.
     fn check_evidence(&self) -> Result<(), LookupError> {
         Ok(())
     }
@@ -89,8 +88,7 @@ pub trait Fetch: Send + Sync + 'static {
         None
     }
 
-    /// Writes to the audit log that another robotgate of the fleet has fetched a robots.txt. Called before the
-    /// robots.txt is used.
+    /// Writes to the audit log, before a robots.txt is used, that another robotgate of the fleet has fetched it.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
     /// Called after a fetch, by this or another robotgate of the fleet, has changed the state of the origin. Must not
@@ -112,10 +110,9 @@ pub struct Learned<'a> {
 pub struct SharedCopy<'a> {
     pub document: &'static SiteDocument,
     pub origin: &'a Origin,
-    /// The state of the origin before and after this robotgate got the copy.
     pub before: &'a OriginState,
     pub after: &'a OriginState,
-    /// When this robotgate got the copy from the fleet.
+    /// When this robotgate got the copy.
     pub at: SystemTime,
     pub policy: &'a Policy,
 }
@@ -126,7 +123,6 @@ pub struct FinishedFetch<'a> {
     pub document: &'static SiteDocument,
     pub origin: &'a Origin,
     pub traced: &'a Traced,
-    /// The state of the origin before and after the fetch.
     pub before: &'a OriginState,
     pub after: &'a OriginState,
     /// When the fetch ended.
@@ -134,8 +130,7 @@ pub struct FinishedFetch<'a> {
     pub policy: &'a Policy,
 }
 
-/// Why a lookup could not fetch a robots.txt, for causes other than the origin. These errors do not change the origin's
-/// state.
+/// Why a robots.txt could not be fetched, for causes other than the origin. The origin's state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]
@@ -155,15 +150,13 @@ pub const TOO_MANY_FETCHES: &str = "this client has reached its limit of robots.
 
 /// Fetches documents such as robots.txt over the network.
 pub struct Fetcher {
-    /// The connections to origins. Requests for pages use them too.
+    /// Requests for pages use these connections too.
     origins: Arc<Origins>,
     egress: Egress,
     options: FetcherOptions,
-    /// Whether to offer HTTP/2 to servers.
     http2: bool,
-    /// Timeout for connecting to one server, including the TLS handshake.
+    /// Includes the TLS handshake.
     connect_timeout: Duration,
-    /// How long an idle connection is kept for another request.
     kept_for: Duration,
     limiter: Arc<FetchLimiter>,
 }
@@ -208,9 +201,8 @@ impl From<Fault> for FetchError {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// Creates a fetcher. It resolves and checks addresses with `egress`, and takes connections from `origins`. It
-    /// keeps idle connections for the time `kept_for`, so that other requests can use them. If `http2` is set, it
-    /// offers HTTP/2 to servers. Fetchers with the same `limiter` share its limit of concurrent fetches.
+    /// Creates a fetcher that keeps idle connections for the time `kept_for`, so that other requests can use them.
+    /// Fetchers with the same `limiter` share its limit of concurrent fetches.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,
@@ -269,8 +261,8 @@ impl Fetcher {
         if let Some(etag) = etag {
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
-                // If a request contains an ETag, some servers answer with a client error, or with a 304 that contains a
-                // different ETag. So repeat the request without an ETag, except after a 429 (too many requests).
+                // Some servers answer a request with an ETag with a client error, or with a 304 for a different ETag.
+                // So repeat the request without the ETag, except after a 429.
                 HopEnd::Response(received) if matches!(received.status, 304 | 400..=428 | 430..=499) => {}
                 end => return self.follow_redirects(end, hops).await,
             }
@@ -279,8 +271,8 @@ impl Fetcher {
         self.follow_redirects(end.map_err(Failure::of_origin)?, hops).await
     }
 
-    /// Follows up to [`MAX_REDIRECTS`] redirects. These requests contain no entity tag, because robotgate knows only
-    /// the entity tag of the first URL.
+    /// Follows up to [`MAX_REDIRECTS`] redirects, without an entity tag, because robotgate knows only that of the first
+    /// URL.
     async fn follow_redirects(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };
@@ -298,8 +290,7 @@ impl Fetcher {
     }
 }
 
-/// Adds a request to the trace. Returns its entry there, so that the caller can add the server's address and the
-/// status of the response.
+/// Adds a request to the trace, and returns its entry.
 fn note<'h>(hops: &'h mut Vec<TracedHop>, hop: &Hop) -> &'h mut TracedHop {
     hops.push_mut(TracedHop {
         url: hop.url(),

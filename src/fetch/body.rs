@@ -12,18 +12,16 @@ use crate::{
     text::plain,
 };
 
-/// The part of a body that was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Body {
     /// The part within the limit. If the body is longer, the part ends with a whole line.
     pub(super) counts: Vec<u8>,
-    /// If the body exceeds the limit: the beginning of the line that the limit cuts, and at most a few more bytes.
+    /// The beginning of the line that the limit cuts, and at most a few more bytes.
     pub(super) cut_off: Vec<u8>,
 }
 
-/// Reads the part of the body that robotgate uses. Of a successful response, that is the first `max_bytes`, without a
-/// line that the limit cuts. Of a server error, it is the first 32 KiB, which may say "page not found". Reads nothing
-/// of other responses, nor of a 206.
+/// Reads the part of the body that robotgate uses: the first `max_bytes` of a successful response, and the first 32 KiB
+/// of a server error, which may say "page not found".
 pub(super) async fn read(session: &mut Session, head: &ResponseHeader, max_bytes: usize) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
         206 => return Ok(Body::default()),
@@ -40,13 +38,12 @@ pub(super) async fn read(session: &mut Session, head: &ResponseHeader, max_bytes
         }
     }
     if empty {
-        // An empty body needs no decoding: it is valid in every coding.
+        // An empty body is valid in every coding.
         return Ok(Body::default());
     }
     body.finish()
 }
 
-/// Decodes the content coding (none or gzip) into a buffer of limited size.
 enum Decoder {
     Identity(Bounded),
     Gzip(Box<MultiGzDecoder<Bounded>>),
@@ -58,8 +55,8 @@ enum Room {
     Full,
 }
 
-/// A writer that keeps at most `limit` bytes and [`robots::BEYOND`] more, which show whether a line ends at the limit.
-/// When the writer is full, writing fails, and that stops the decoder.
+/// Keeps at most `limit` bytes, and [`robots::BEYOND`] more, which show whether a line ends at the limit. When it is
+/// full, writing fails, which stops the decoder.
 #[derive(Debug)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -69,8 +66,7 @@ struct Bounded {
 // === impl Body ===
 
 impl Body {
-    /// Splits the bytes of a body that were read. A line that the limit cuts does not count, because its beginning can
-    /// mean something else than the whole line.
+    /// A line that the limit cuts does not count, because its beginning can mean something else than the whole line.
     fn new(mut read: Vec<u8>, limit: usize) -> Self {
         let cut_off = read.split_off(robots::counted(&read, limit).len());
         Self { counts: read, cut_off }
@@ -107,7 +103,7 @@ impl Decoder {
     fn push(&mut self, chunk: &[u8]) -> Result<Room, FetchError> {
         let written = match self {
             Self::Identity(bounded) => bounded.write_all(chunk),
-            // Flush, so that the whole chunk is decoded and the limit is checked after each chunk.
+            // Flush, so that the limit is checked after each chunk.
             Self::Gzip(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
         };
         match written {
@@ -132,8 +128,7 @@ impl Decoder {
         Body::new(std::mem::take(&mut bounded.bytes), bounded.limit)
     }
 
-    /// Ends the decoding after the last chunk and returns the body. Fails if the compressed data is incomplete or
-    /// damaged.
+    /// Fails if the compressed data is incomplete or damaged.
     fn finish(mut self) -> Result<Body, Failure> {
         if let Self::Gzip(decoder) = &mut self
             && let Err(error) = decoder.try_finish()
@@ -169,14 +164,13 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// Cuts a robots.txt that robotgate did not fetch, such as a local file. Keeps the part that robotgate would use if it
-/// had fetched the robots.txt.
+/// Cuts a robots.txt that robotgate did not fetch, such as a local file, as a fetch would cut it.
 pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
     Body::new(body, robots::LIMIT).counts
 }
 
 const MAX_ERROR_PAGE: usize = 32 * 1024;
-/// Maximum length of a coding's name in an error, in bytes. The cache keeps such errors, so they must be short.
+/// Maximum length of a coding's name in an error, in bytes. The cache keeps such errors.
 const MAX_CODING: usize = 64;
 
 #[cfg(test)]

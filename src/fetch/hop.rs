@@ -14,10 +14,9 @@ use crate::{
     upstream::{self, Fault, Repeat, Wanted},
 };
 
-/// The result of one request.
 pub(super) enum HopEnd {
     Response(OriginResponse),
-    /// The origin answered 304: its document still has the entity tag that the request contained.
+    /// The document still has the entity tag that the request contained.
     NotModified(Freshness),
     Redirect {
         to: Hop,
@@ -28,8 +27,8 @@ pub(super) enum HopEnd {
 // === impl Hop ===
 
 impl Hop {
-    /// Requests this URL. With an `etag`, the origin can answer that the document has not changed. Writes the address
-    /// and the status to `hop` as soon as they are known, even if the request fails later.
+    /// Requests this URL. Writes the address and the status to `hop` as soon as they are known, even if the request
+    /// fails later.
     pub(super) async fn ask(
         &self,
         fetcher: &Fetcher,
@@ -65,7 +64,6 @@ impl Hop {
         }
     }
 
-    /// Sends the request on this connection.
     async fn ask_on(
         &self,
         session: &mut Session,
@@ -87,15 +85,14 @@ impl Hop {
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
-        // A 304 says that the ETag of the request is still valid. If the request contained no ETag, or if the 304
-        // contains a different ETag (RFC 9111 §4.3.4), treat the 304 like any other status.
+        // A 304 without an ETag in the request, or with a different one (RFC 9111 §4.3.4), is like any other status.
         let names_other = |etag: &str| etag_of(&head).is_some_and(|other| opaque(&other) != opaque(etag));
         if status == 304 && etag.is_some_and(|etag| !names_other(etag)) {
             return Ok(HopEnd::NotModified(freshness));
         }
         check_framing(&head)?;
         let body = match body::read(session, &head, self.document.max_bytes).await {
-            // If the page of a server error does not arrive completely, use the status alone.
+            // The status of a server error is enough if its page is incomplete.
             Err(_) if status >= 500 => Body::default(),
             body => body?,
         };
@@ -111,12 +108,11 @@ impl Hop {
     }
 }
 
-/// Returns the head of the final response. Skips up to 16 informational responses (1xx).
+/// Skips informational responses (1xx).
 async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     for _ in 0..=MAX_INFORMATIONAL {
         let head = session.head().await?;
-        // A server that switches to another protocol (RFC 9110 §15.2.2) sends no final response. The request did not
-        // ask for that, so this is an error.
+        // No final response follows a switch of protocols (RFC 9110 §15.2.2), for which the request did not ask.
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             break;
         }
@@ -132,7 +128,7 @@ pub fn opaque(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
 }
 
-/// Returns the entity tag (ETag) of the response. `None` if it is invalid (RFC 9110 §8.8.3) or too long.
+/// Returns the entity tag of the response. `None` if it is invalid (RFC 9110 §8.8.3) or too long.
 fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     let mut tags = head.headers.get_all(http::header::ETAG).iter();
     let tag = tags.next().filter(|_| tags.next().is_none())?.to_str().ok()?;
@@ -141,8 +137,7 @@ fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
 }
 
-/// Maximum length of an entity tag that is kept, in bytes.
+/// In bytes.
 const MAX_ETAG: usize = 128;
 const MAX_INFORMATIONAL: usize = 16;
-/// Maximum number of connections to try for one request.
 const MAX_TRIES: usize = 3;

@@ -31,13 +31,11 @@ pub enum Name {
     Operators,
 }
 
-/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. So even if many sites do
-/// not respond, the other half is free for other fetches. If more fetches are slow and others wait, the additional slow
-/// ones end early.
+/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits, so that sites that do not
+/// respond leave the other half for other fetches.
 #[derive(Debug)]
 pub struct FetchLimiter {
     permits: Arc<FairSemaphore<Name>>,
-    /// The permits that slow fetches can keep.
     slow: Semaphore,
 }
 
@@ -51,7 +49,7 @@ pub struct FetchPermit {
 // === impl FetchLimiter ===
 
 impl FetchLimiter {
-    /// Creates a limiter that lets `max_fetches` fetches run at the same time. If `max_fetches` is 0, one can run.
+    /// Creates a limiter for `max_fetches` concurrent fetches, and for at least one.
     pub fn new(max_fetches: usize) -> Self {
         Self {
             permits: FairSemaphore::new(max_fetches.max(1)),
@@ -83,7 +81,7 @@ impl FetchPermit {
     /// Runs `fetch` to its end. Call it only after [`turn`](Self::turn) has returned.
     ///
     /// # Errors
-    /// Fails if the fetch is slow, gets none of the permits for slow fetches, and other fetches wait for a permit.
+    /// Fails if the fetch is slow, has no permit for slow fetches, and other fetches wait for a permit.
     pub(super) async fn run<F: Future>(&self, fetch: F) -> Result<F::Output, FetchError> {
         tokio::pin!(fetch);
         if let Ok(done) = timeout(SLOW_AFTER, &mut fetch).await {
@@ -97,8 +95,7 @@ impl FetchPermit {
         }
     }
 
-    /// Waits until a slow fetch has to end because other fetches wait for a permit. A fetch can always run for
-    /// [`GIVE_WAY_AFTER`]. By default, that is as long as requests wait for a fetch (`robots.wait`).
+    /// Waits until a slow fetch has to end because other fetches wait for a permit.
     async fn until_needed(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
         while !self.permit.should_give_way() {
@@ -107,9 +104,9 @@ impl FetchPermit {
     }
 }
 
-/// A fetch that takes longer than this is slow. Most fetches take a fraction of this time.
+/// A fetch that takes longer than this is slow. Most take a fraction of this time.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// How long a slow fetch can run, from its start on, even if others wait for its permit.
+/// How long a slow fetch can always run: as long as requests wait for it by default (`robots.wait`).
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

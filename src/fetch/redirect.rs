@@ -17,7 +17,7 @@ pub struct Hop {
     pub(super) origin: Origin,
     /// The document that the fetch is for. A redirect can lead to any path.
     pub(super) document: &'static SiteDocument,
-    /// The path and the query. Begins with `/`.
+    /// Begins with `/`.
     path_and_query: String,
 }
 
@@ -108,7 +108,6 @@ mod tests {
         Hop::first(&SiteDocument::ROBOTS_TXT, &origin.parse().expect("an origin"))
     }
 
-    /// Returns the URL to which this Location field redirects.
     fn led(location: &[u8]) -> Result<String, String> {
         let to = from("https://a.example:8443").redirected(Some(location));
         to.map(|to| to.url()).map_err(|error| error.to_string())

@@ -1,10 +1,8 @@
-//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins). After the
-//! fetch, the bot's request that waits for the robots.txt can use the same connection. Over HTTP/2, requests for pages
-//! can use it even during the fetch.
+//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins), which requests
+//! for pages can use too.
 //!
-//! Over HTTP/1.1, a fetch always opens a new connection. On an older one, the late response to an earlier request can
-//! still arrive, or the 408 that some servers send when they close an idle connection. robotgate could take either of
-//! them for the robots.txt.
+//! Over HTTP/1.1, a fetch always opens a new connection. On an older one, robotgate could take the late response to an
+//! earlier request, or the 408 of a server that closes the connection, for the robots.txt.
 
 use std::{
     future::poll_fn,
@@ -32,18 +30,15 @@ pub(super) struct Session {
     /// How long the server may send nothing.
     silence: Duration,
     again: Repeat,
-    /// Whether it is certain where the response ends. If not, the connection is not kept for another request.
+    /// Whether it is certain where the response ends. If not, the connection is not kept.
     is_plain: bool,
 }
 
 // === impl Session ===
 
 impl Session {
-    /// Uses an existing HTTP/2 connection to the origin, unless `wanted` excludes that. Otherwise, opens a connection
-    /// to the first of the checked `addresses` that accepts one. `upstream` gets the last address that was tried.
-    ///
-    /// # Errors
-    /// Fails if no connection can be made.
+    /// Uses an existing HTTP/2 connection if `wanted` allows it, or opens one to the first of the checked `addresses`
+    /// that accepts it. `upstream` gets the last address that was tried.
     pub(super) async fn connect(
         fetcher: &Fetcher,
         origin: &Origin,
@@ -61,8 +56,8 @@ impl Session {
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         let idle = match reused {
-            // An existing connection can be broken although it was never closed. Give up early, so that there is time
-            // to open a new connection.
+            // An existing connection can be broken without being closed. Give up early, while there is time for a new
+            // one.
             true => idle.min(REUSED_SILENCE),
             false => idle,
         };
@@ -70,8 +65,7 @@ impl Session {
             server,
             address,
             reused,
-            // If the idle timeout is as long as the total timeout or longer, the total timeout has to end the fetch. In
-            // that case, use an idle timeout that is a second longer than the total timeout.
+            // If the idle timeout is not shorter than the total timeout, the total timeout has to end the fetch.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),
@@ -81,23 +75,16 @@ impl Session {
         })
     }
 
-    /// Sends `request`, which has no content. `target` is what the request is for.
-    ///
-    /// # Errors
-    /// Fails if the request cannot be sent.
     pub(super) fn send(&mut self, request: RequestHeader, target: &Target) -> Result<(), Fault> {
         let sent = self.server.send_head(request, target, true);
         sent.and_then(|()| self.server.finish())
             .map_err(|fault| self.failed(fault))
     }
 
-    /// Reads the next head, of an informational or the final response.
-    ///
-    /// # Errors
-    /// Fails if the head is malformed or does not arrive in time.
+    /// Reads the next head, informational or final.
     pub(super) async fn head(&mut self) -> Result<ResponseHeader, Fault> {
         let reply = self.with_silence_timeout(|server, cx| {
-            // Ignore a failed write: reading the response reports the same problem.
+            // Reading the response also reports a failed write.
             let _ = server.poll_sent(cx);
             server.poll_head(cx)
         });
@@ -107,9 +94,6 @@ impl Session {
     }
 
     /// Reads the next part of the content, or `None` at its end.
-    ///
-    /// # Errors
-    /// Fails if the content is malformed, incomplete or does not arrive in time.
     pub(super) async fn content(&mut self) -> Result<Option<Bytes>, Fault> {
         self.with_silence_timeout(|server, cx| {
             let part = server.poll_content(cx);
@@ -118,7 +102,7 @@ impl Session {
         .await
     }
 
-    /// Waits for the result of `poll`. Fails if the server sends nothing for too long.
+    /// Fails if the server sends nothing for too long.
     async fn with_silence_timeout<T>(
         &mut self,
         mut poll: impl FnMut(&mut Server, &mut Context<'_>) -> Poll<Result<T, Fault>>,
@@ -142,20 +126,19 @@ impl Session {
 
     fn failed(&mut self, fault: Fault) -> Fault {
         self.again = match self.server.again(&fault, self.reused) {
-            // Repeat the request on a new connection, because other requests on this one may have caused the fault.
+            // Other requests on this connection may have caused the fault, so repeat the request on a new one.
             Repeat::Never if self.reused => Repeat::Always,
             again => again,
         };
         fault
     }
 
-    /// Returns whether and how the request can be repeated after an error.
     pub(super) fn again(&self) -> Repeat {
         self.again
     }
 
-    /// Keeps the connection for other requests to `origin` if the whole response has arrived. To find out, it reads the
-    /// rest of the content, without waiting, and drops it.
+    /// Reads and drops the rest of the response, without waiting. If all of it has arrived, keeps the connection for
+    /// other requests.
     pub(super) fn keep(mut self, fetcher: &Fetcher, origin: &Origin) {
         if !self.is_plain {
             return;
@@ -185,7 +168,6 @@ pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     }
 }
 
-/// How long a server may send nothing on a reused connection.
 const REUSED_SILENCE: Duration = Duration::from_secs(2);
-/// How many bytes of a response are read and dropped at most, so that its connection can be reused.
+/// Maximum number of bytes that are read and dropped, so that the connection can be reused.
 const MAX_UNREAD: usize = 32 * 1024;

@@ -1,5 +1,4 @@
-//! The trace of a fetch: each URL that was requested, and its response. It is for people and for the log. No decision
-//! depends on it.
+//! The trace of a fetch: each URL that was requested, and its response. No decision depends on it.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -9,8 +8,7 @@ use super::Fetched;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     pub fetched: Fetched,
-    /// The HTTP requests of the fetch, in order. Each after the first follows a redirect, or repeats the first request
-    /// without its ETag. Empty if the fetch never started.
+    /// The HTTP requests in order. Each after the first follows a redirect, or repeats the first without its ETag.
     pub hops: Vec<TracedHop>,
     /// Duration of the fetch, without the time for which it was queued.
     pub took: Duration,
@@ -20,7 +18,7 @@ pub struct Traced {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedHop {
     pub url: String,
-    /// The address of the connection, or the last address that was tried. `None` if no address was tried.
+    /// The address of the connection, or the last address that was tried.
     pub upstream: Option<SocketAddr>,
     /// `None` if there was no response.
     pub status: Option<u16>,
@@ -38,7 +36,7 @@ impl Traced {
 
     /// Returns the address of the origin's server, even if the origin redirected the fetch to another server.
     pub fn upstream(&self) -> Option<SocketAddr> {
-        // The first two requests can both be for the origin: one with an ETag, and then one without.
+        // The first two requests can both be for the origin: with an ETag, and then without.
         let origin_hop = self.hops.iter().find(|hop| hop.is_redirect()).or(self.hops.last());
         origin_hop.and_then(|hop| hop.upstream)
     }

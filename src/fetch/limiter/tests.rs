@@ -6,16 +6,14 @@ use tokio::{
 
 use super::*;
 
-/// A limiter, and fetches that the test starts and ends.
 struct Bench {
     limiter: Arc<FetchLimiter>,
     begun: mpsc::UnboundedSender<(usize, oneshot::Sender<()>)>,
-    /// The numbers of the running fetches, each with a sender that ends it.
+    /// The running fetches, each with a sender that ends it.
     running: mpsc::UnboundedReceiver<(usize, oneshot::Sender<()>)>,
     ends: Vec<(usize, oneshot::Sender<()>)>,
 }
 
-/// The requester in most tests.
 const ANYBODY: Requester = Requester {
     name: Name::Operators,
     max_fetches: 100,
@@ -32,7 +30,6 @@ impl Bench {
         }
     }
 
-    /// Queues the fetch with this number.
     async fn ask(&self, number: usize) -> JoinHandle<Result<(), FetchError>> {
         let (limiter, begun) = (self.limiter.clone(), self.begun.clone());
         let lookup = tokio::spawn(async move {
@@ -66,7 +63,6 @@ impl Bench {
     }
 }
 
-/// Gives all tasks enough turns that none can make further progress.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -97,7 +93,7 @@ async fn running_fetches_are_limited_and_the_oldest_waits_least() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_fetches_leave_permits_for_others() {
-    // One requester can have three of the four permits at most. Slow fetches can keep two at most.
+    // One requester can have three of the four permits at most, and slow fetches two.
     let mut bench = Bench::new(4);
     for number in 0..2 {
         drop(bench.ask(number).await);
