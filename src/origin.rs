@@ -1,8 +1,6 @@
 //! The **origin** that a robots.txt applies to: scheme, host and port (RFC 6454 §4, RFC 9309 §2.3).
 //!
-//! Hosts are normalised here, so that they can be compared byte by byte. A normalised host is in lower case and has no
-//! trailing dot. International names are in punycode, and IPv4 addresses in dotted decimal. This module resolves no
-//! name.
+//! Hosts are normalised here, so that they can be compared byte by byte. This module resolves no name.
 
 mod ftp;
 mod host_port;
@@ -36,12 +34,12 @@ words! {
     }
 }
 
-/// A normalised host: in lower case, without a trailing dot.
+/// A normalised host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
-    /// A name in lower-case ASCII, without a trailing dot.
+    /// A name in lower-case ASCII (punycode), without a trailing dot.
     Name(Arc<str>),
-    /// An IP address. It does not matter how it was written.
+    /// An IP address, however it was written.
     Ip(IpAddr),
 }
 
@@ -76,8 +74,7 @@ impl Scheme {
         }
     }
 
-    /// Returns whether a URL of this scheme may name a user before the host. An ftp URL may (RFC 1738 §3.2.1), an http
-    /// URL may not (RFC 9110 §4.2.4).
+    /// Returns whether a URL of this scheme may name a user before the host (RFC 1738 §3.2.1, RFC 9110 §4.2.4).
     pub fn allows_login(self) -> bool {
         match self {
             Scheme::Http | Scheme::Https => false,
@@ -115,8 +112,7 @@ impl fmt::Display for Host {
 // === impl Origin ===
 
 impl Origin {
-    /// Creates the origin of a scheme, a host and a port. If `authority` has no port, the origin has the scheme's
-    /// default port.
+    /// Creates an origin, with the scheme's default port if `authority` has none.
     pub fn new(scheme: Scheme, authority: HostPort) -> Self {
         Self {
             scheme,
@@ -133,8 +129,7 @@ impl Origin {
         url
     }
 
-    /// Returns the value of a `Host` field for this origin (RFC 9110 §7.2). Omits the port if it is the default port of
-    /// the scheme.
+    /// Returns the value of a `Host` field for this origin (RFC 9110 §7.2), without a default port.
     pub fn host_field(&self) -> String {
         if self.port == self.scheme.default_port() {
             self.host.to_string()
@@ -144,21 +139,19 @@ impl Origin {
     }
 
     /// Returns whether this is the proxy's internal site, with any scheme and port. Public DNS will never have this
-    /// name, because ICANN reserved `.internal` on 29 July 2024. The site has no robots.txt: robotgate answers requests
-    /// for it without a decision.
+    /// name, because ICANN reserved `.internal`.
     pub fn is_internal_site(&self) -> bool {
         matches!(&self.host, Host::Name(name) if **name == *INTERNAL_SITE)
     }
 
-    /// Returns whether `authority`, a host and a port, names this origin. If it has no port, its port is the default
-    /// port of this origin's scheme.
+    /// Returns whether `authority` names this origin. A missing port is the default port of the origin's scheme.
     pub fn is_named_by(&self, authority: &HostPort) -> bool {
         self.host == authority.host && self.port == authority.port.unwrap_or(self.scheme.default_port())
     }
 }
 
 impl fmt::Display for Origin {
-    /// Writes the origin as in a URL (RFC 6454 §6.2), without a default port and without a slash at the end.
+    /// Writes the origin as in a URL (RFC 6454 §6.2), without a default port.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.scheme.as_str())?;
         f.write_str("://")?;
@@ -181,7 +174,6 @@ impl FromStr for Origin {
     }
 }
 
-/// The host of the proxy's own pages.
 const INTERNAL_SITE: &str = "robotgate.internal";
 
 #[cfg(test)]

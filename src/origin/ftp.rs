@@ -1,7 +1,7 @@
 //! The path of an `ftp://` URL, and its form in commands to the server (RFC 1738 §3.2).
 //!
-//! The path is sent decoded and absolute. A path is refused if servers could read it differently from robotgate: the
-//! decision would then be about another file than the one that is fetched.
+//! A path is refused if servers could read it differently from robotgate: the decision would be about another file than
+//! the one that is fetched.
 
 use super::readings::escaped_octet;
 
@@ -38,8 +38,8 @@ pub enum FtpPathError {
 // === impl FtpPath ===
 
 impl FtpPath {
-    /// Parses the path of a URL, up to its fragment. Drops a `;type=i` or `;type=a` at its end, which clients that use
-    /// a proxy append (robotgate always transfers in binary mode). With `;type=d`, the path is that of a folder.
+    /// Parses the path of a URL, up to its fragment. Drops a `;type=i` or `;type=a` at its end, which clients append if
+    /// they use a proxy. With `;type=d`, the path is that of a folder.
     ///
     /// # Errors
     /// Fails if a server could take the path for another one, or a part of it for a command.
@@ -87,7 +87,7 @@ impl FtpPath {
     }
 }
 
-/// Splits off the `;type=` at the end of a path (RFC 1738 §3.2.2). Returns the path and the letter, in lower case.
+/// Splits off the `;type=` at the end of a path (RFC 1738 §3.2.2). Returns the path, and the letter in lower case.
 fn without_type(path: &[u8]) -> (Vec<u8>, Option<u8>) {
     let Some((path, kind)) = path.split_last_chunk::<7>() else {
         return (path.to_vec(), None);
@@ -99,8 +99,7 @@ fn without_type(path: &[u8]) -> (Vec<u8>, Option<u8>) {
     }
 }
 
-/// Decodes all escapes of a path. Refuses octets that FTP servers could treat specially: control characters, the octet
-/// 0xFF, `?`, backslashes and escaped slashes.
+/// Decodes all escapes, and refuses octets that FTP servers could treat specially.
 fn decode(path: &[u8]) -> Result<Vec<u8>, FtpPathError> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -127,8 +126,7 @@ fn decode(path: &[u8]) -> Result<Vec<u8>, FtpPathError> {
     Ok(decoded)
 }
 
-/// Maximum length of a decoded path, in bytes. The limit keeps command lines below 512 bytes: some servers have
-/// executed the rest of a longer line as another command (CVE-2008-4247).
+/// In bytes. Some servers have executed the rest of a line above 512 bytes as another command (CVE-2008-4247).
 const MAX_DECODED: usize = 400;
 
 #[cfg(test)]
@@ -209,7 +207,7 @@ mod tests {
     }
 
     proptest! {
-        /// The path is parsed when the request is decided, and again when it is fetched. Both results must be equal.
+        /// The path is parsed when the request is decided, and again when it is fetched.
         #[test]
         fn the_path_that_is_decided_is_the_path_that_is_sent(path in "(/|/[a-d;=%0-9F ~.]{0,6}){0,4}(;type=[aid]){0,3}") {
             if let Ok(once) = FtpPath::parse(path.as_bytes()) {

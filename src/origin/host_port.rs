@@ -34,8 +34,8 @@ impl HostPort {
     /// Parses `bytes` as `host[:port]`.
     ///
     /// # Errors
-    /// Fails if the host is empty, or if it is neither a name nor an address by the URL standard. Fails if there is a
-    /// user name (RFC 9110 §4.2.4), or if the port is outside 1–65535.
+    /// Fails if the host is neither a name nor an address by the URL standard, if there is a user name (RFC 9110
+    /// §4.2.4), or if the port is outside 1–65535.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {
             return Err(HostPortError::UserInfo);
@@ -51,8 +51,7 @@ impl HostPort {
     }
 }
 
-/// Splits at the colon before the port. An IPv6 address keeps its brackets. Returns no port if nothing follows the
-/// colon, which RFC 3986 §3.2.3 allows.
+/// An IPv6 address keeps its brackets. The port may be empty (RFC 3986 §3.2.3).
 fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
     let host_end = match bytes.first() {
         Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(HostPortError::Host)?,
@@ -67,7 +66,7 @@ fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
 }
 
 fn parse_port(digits: &[u8]) -> Result<u16, HostPortError> {
-    // Check this first, because `u16::from_str` would accept a sign, as in `+80`.
+    // `u16::from_str` would accept a sign.
     if !digits.iter().all(u8::is_ascii_digit) {
         return Err(HostPortError::Port);
     }
@@ -83,12 +82,12 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     if is_plain_name(bytes) {
         return Ok(Host::Name(Arc::from(text)));
     }
-    // Four decimal numbers without leading zeros: all parsers agree that this is an IPv4 address.
+    // All parsers agree that four decimal numbers without leading zeros are an IPv4 address.
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(IpAddr::V4(address)));
     }
-    // The host parser of the URL standard handles percent-encoding, international names, and forbidden characters. It
-    // also handles other forms of IPv4 addresses that browsers and C libraries accept, such as `0x7f.1`.
+    // Also handles escapes, international names, and IPv4 addresses such as `0x7f.1`, which browsers and C libraries
+    // accept.
     match url::Host::parse(text).map_err(|_| HostPortError::Host)? {
         url::Host::Ipv4(address) => Ok(Host::Ip(IpAddr::V4(address))),
         url::Host::Ipv6(address) => Ok(Host::Ip(IpAddr::V6(address))),
@@ -100,9 +99,8 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Returns whether the bytes are a name that needs no normalising, as nearly all hosts are. Such a name consists of
-/// labels in lower case. The last label begins with a letter, so the name cannot be an address. Returns false for
-/// punycode (`xn--`), which needs a full check.
+/// Returns whether the bytes are a name that needs no normalising, as nearly all hosts are. Its last label begins with
+/// a letter, so the name cannot be an address. Punycode needs a full check.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;
     for label in bytes.split(|byte| *byte == b'.') {
@@ -155,8 +153,7 @@ mod tests {
         }
     }
 
-    /// However an address is written, it is either parsed as that address or rejected. If it were parsed as a name, the
-    /// egress guard would treat it as a name.
+    /// If an address were parsed as a name, the egress guard would treat it as a name.
     #[test]
     fn no_spelling_of_an_address_passes_for_a_name() {
         for (spelling, host) in [
@@ -231,7 +228,6 @@ mod tests {
         ] {
             let found = parsed(spelling).ok().map(|(host, _)| host);
             assert_eq!(found.as_deref(), host, "{spelling:?}");
-            // An IPv4 address must not be parsed as a name.
             if let Ok(HostPort {
                 host: Host::Name(name), ..
             }) = HostPort::parse(spelling.as_bytes())

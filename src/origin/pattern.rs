@@ -7,7 +7,7 @@ use super::Host;
 /// A pattern for hosts. `.example.com` covers the name and all its subdomains, `example.com` only the name itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
-    /// The name (in punycode, without a leading dot) or the IP address (without brackets), in lower case.
+    /// In lower case: the name in punycode without a leading dot, or the IP address without brackets.
     host: String,
     subdomains: bool,
 }
@@ -28,8 +28,7 @@ impl HostPattern {
         if host.eq_ignore_ascii_case(&self.host) {
             return true;
         }
-        // Compare bytes, not characters: the last bytes of `host`, as many as `suffix` has, can begin in the middle of
-        // a character.
+        // Compare bytes, because the end of `host` can begin in the middle of a character.
         let (host, suffix) = (host.as_bytes(), self.host.as_bytes());
         self.subdomains
             && host.len() > suffix.len() + 1
@@ -96,7 +95,6 @@ impl FromStr for HostPattern {
     }
 }
 
-/// Returns the host if `text` has the form `HOST:PORT`.
 fn without_port(text: &str) -> Option<&str> {
     let (host, port) = text.rsplit_once(':')?;
     let is_port = port.parse::<u16>().is_ok() && url::Host::parse(host).is_ok();

@@ -1,8 +1,6 @@
 //! The ways to read a request's path and query: as sent, as normalised by RFC 3986, and as common servers interpret it
 //! (`strict`). The proxy decides on all of these readings, so that no spelling evades a rule. It forwards the bytes as
 //! sent.
-//!
-//! It allocates only for readings that differ from the path as sent.
 
 mod strict;
 
@@ -11,22 +9,19 @@ use std::borrow::Cow;
 use self::strict::PathFeatures;
 pub use self::strict::Strict;
 
-/// The readings of one request's path and query. Each begins with `/`. None has the fragment, because that is not sent
-/// to the origin (RFC 9110 §7.1).
+/// The readings of one request's path and query, without the fragment, which is not sent to the origin (RFC 9110 §7.1).
+/// Each begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings<'a> {
     /// The path and query as sent. Only an empty path becomes `/`, as in Google's parser (`GetPathParamsQuery`).
     pub sent: Cow<'a, [u8]>,
-    /// The normalised path (RFC 3986 §6.2.2): `%7e` becomes `~`, the hex digits of other escapes are in upper case,
-    /// everything outside printable ASCII is escaped, and `/./` and `/../` are resolved. `None` if that changes
-    /// nothing.
+    /// The normalised path (RFC 3986 §6.2.2): `%7e` becomes `~`, `%2f` becomes `%2F`, `é` becomes `%C3%A9`, and `/./`
+    /// and `/../` are resolved. `None` if that changes nothing.
     pub resolved: Option<Vec<u8>>,
-    /// The same as `resolved`, but `%7e` becomes `%7E` and not `~`. This is for a rule with such a needless escape:
-    /// without this reading, a request for `/%7euser` would not match a rule for `/%7Euser`. Escaped dots are resolved
-    /// if they mean `/./` or `/../`. `None` if it equals `sent` or `resolved`.
+    /// The same as `resolved`, but `%7e` becomes `%7E` and not `~`, for rules with such a needless escape. `None` if it
+    /// equals `sent` or `resolved`.
     pub upper: Option<Vec<u8>>,
-    /// What the path contains that servers read differently. It determines the strict readings. `None` if there are no
-    /// strict readings.
+    /// What the path contains that servers read differently. `None` if there are no strict readings.
     features: Option<PathFeatures>,
 }
 
@@ -50,8 +45,8 @@ enum Unreserved {
     Keep,
 }
 
-/// Returns the readings of `path_and_query`: the part of a URL after the host, so empty, or beginning with `/`, `?` or
-/// `#`. Includes strict readings only if `strict` is set (`robots.strict-paths`).
+/// Returns the readings of `path_and_query`, the part of a URL after the host. Includes strict readings only if
+/// `strict` is set (`robots.strict-paths`).
 pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
     let sent = rooted(before_fragment(path_and_query));
     let (mut resolved, mut upper) = (None, None);
@@ -125,9 +120,8 @@ impl Reading {
     }
 }
 
-/// Returns the first character in `target` for which the proxy rejects a request. Such characters are invalid in a URL
-/// (RFC 3986 §2): controls and spaces, which end or break a request line, and characters that pingora does not forward.
-/// Most other invalid characters are forwarded as sent.
+/// Returns the first character for which the proxy rejects a target: a control or space, which ends or breaks a request
+/// line, or a character that pingora does not forward.
 pub fn unsendable(target: &[u8]) -> Option<u8> {
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
     let (path, query) = target.split_at(query);
@@ -152,8 +146,6 @@ fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns whether normalising changes the path and query. It often does not: many queries contain escapes that stay as
-/// they are.
 fn changes(target: &[u8]) -> bool {
     let is_changed = |(at, byte): (usize, &u8)| {
         let escape = target.get(at + 1..).filter(|_| *byte == b'%');
@@ -170,7 +162,6 @@ fn changes(target: &[u8]) -> bool {
     target.iter().enumerate().any(is_changed) || path.any(|segment| matches!(segment, b"." | b".."))
 }
 
-/// Normalises escapes, and resolves `/./` and `/../`.
 fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let decoded = decode(target, unreserved);
     let path_end = memchr::memchr(b'?', &decoded).unwrap_or(decoded.len());
@@ -180,7 +171,7 @@ fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     resolved
 }
 
-/// Normalises escapes (RFC 3986 §6.2.2.1 and §6.2.2.2), and escapes what a URL must not contain unescaped.
+/// Normalises escapes (RFC 3986 §6.2.2.1, §6.2.2.2), and escapes what a URL must not contain unescaped.
 fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;
@@ -246,9 +237,8 @@ fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
     out
 }
 
-/// Returns the number of dots if the segment is `.` or `..`, otherwise `None`. With [`Unreserved::Keep`], dots can be
-/// escaped (`%2E`). With [`Unreserved::Decode`], the path was already decoded, so a `%2E` comes from text such as
-/// `%2%45` and is not a dot.
+/// Returns the number of dots if the segment is `.` or `..`. After [`Unreserved::Decode`], a `%2E` comes from text such
+/// as `%2%45` and is not a dot.
 fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     let mut dots = 0;
     while !segment.is_empty() {
@@ -262,8 +252,8 @@ fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     matches!(dots, 1 | 2).then_some(dots)
 }
 
-/// Maximum length of a request target, in bytes. Deciding on a longer target would take too long. RFC 9110 §4.1
-/// recommends at least 8,000.
+/// Maximum length of a request target, in bytes, because long ones take long to decide. RFC 9110 §4.1 recommends at
+/// least 8,000.
 pub const MAX_TARGET: usize = 16 * 1024;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -369,13 +359,11 @@ mod tests {
         ]
     }
 
-    /// Generates `.` or `..`. Each dot can be escaped.
     fn spelt_dots(dots: usize) -> impl Strategy<Value = String> {
         proptest::collection::vec(spelt('.'), dots).prop_map(|dots| dots.concat())
     }
 
-    /// Generates path segments that cancel each other out, such as `/a/..`. With `at_root`, also generates a `..`
-    /// alone, because it has no effect at the root.
+    /// Generates path segments that cancel each other out, such as `/a/..`. With `at_root`, also a `..` alone.
     fn detour(at_root: bool) -> impl Strategy<Value = String> {
         let nowhere = spelt_dots(1).prop_map(|dot| format!("/{dot}"));
         let there_and_back = ("[a-z;=]{1,3}", spelt_dots(2)).prop_map(|(step, dots)| format!("/{step}/{dots}"));
@@ -425,8 +413,6 @@ mod tests {
             if let Some(resolved) = read.resolved {
                 prop_assert!(resolved.starts_with(b"/"));
                 prop_assert!(resolved.iter().all(u8::is_ascii_graphic));
-                // Decoding can produce a new escape, such as `%61` from `%2561`, which a second round decodes. The
-                // second round must not produce a `.` or `..` segment.
                 let path = resolved.split(|byte| *byte == b'?').next().unwrap_or_default();
                 prop_assert!(!path.split(|byte| *byte == b'/').any(|segment| segment == b"." || segment == b".."));
             }

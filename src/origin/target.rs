@@ -1,7 +1,7 @@
-//! The target of a request: the origin, and the path and query as sent. Only the origin is normalised.
+//! The target of a request: the origin, normalised, and the path and query as sent.
 //!
-//! The targets of requests, URLs that users ask about, and the hosts of CONNECTs are all parsed here. So an unusual
-//! spelling means the same everywhere. [`crate::proxy`] checks that a proxied request names only one host.
+//! All targets, of requests, CONNECTs and URLs that users ask about, are parsed here. So an unusual spelling means the
+//! same everywhere.
 
 use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, SCHEMES, Scheme, unsendable};
 
@@ -9,11 +9,10 @@ use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub origin: Origin,
-    /// The path and query as sent, which are forwarded unchanged. Empty for a CONNECT; `*` for the server as a whole
-    /// (RFC 9112 §3.2.4). For an `ftp://` URL, without the `;type=…` at the end.
+    /// The path and query as sent. Empty for a CONNECT; `*` for the server as a whole (RFC 9112 §3.2.4). For an
+    /// `ftp://` URL, without the `;type=…` at the end.
     pub path: Vec<u8>,
-    /// Whether the URL names a user of the site, as in `ftp://user:password@host/`. Name and password are dropped.
-    /// False for the user of anonymous FTP.
+    /// Whether the URL names a user other than that of anonymous FTP. Name and password are dropped.
     pub names_user: bool,
 }
 
@@ -92,12 +91,11 @@ impl Target {
         }
     }
 
-    /// Parses a URL that a user asks about. A client must be able to send it, and the proxy must accept it. The part
-    /// after `#` is dropped, because clients never send it.
+    /// Parses a URL that a user asks about.
     ///
     /// # Errors
-    /// Fails if `url` is not an absolute http, https or ftp URL, if parsers could interpret it in different ways, if it
-    /// is too long or contains a character that must be escaped, or if it is on the proxy's internal site.
+    /// Fails if `url` is not an absolute http, https or ftp URL, if a client could not send it or the proxy would
+    /// refuse it, or if it is on the proxy's internal site.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let (origin, path_and_query, names_user) = split(url)?;
         // For plain HTTP and FTP, a client sends the whole URL as the request target.
@@ -122,7 +120,7 @@ impl Target {
         })
     }
 
-    /// Returns the origin of `url`, without checking the path and query. Fails if the URL has no valid scheme and host.
+    /// Returns the origin of `url`, without checking the path and query.
     pub fn origin_of(url: &str) -> Result<Origin, TargetError> {
         split(url).map(|(origin, ..)| origin)
     }
@@ -141,8 +139,7 @@ impl Target {
 // === impl TargetForm ===
 
 impl<'a> TargetForm<'a> {
-    /// Returns the form of `target`. A target is ambiguous if different URL parsers could find different hosts in it.
-    /// pingora decides this in the same way, and a test checks that.
+    /// Returns the form of `target`. A test checks that pingora finds the same targets ambiguous.
     pub fn of(target: &'a [u8]) -> Self {
         let Some(colon) = memchr::memchr(b':', target).filter(|_| target.first() != Some(&b'/')) else {
             return Self::Other;
@@ -176,10 +173,8 @@ impl<'a> TargetForm<'a> {
     }
 }
 
-/// Splits the user information off the authority of a URL, if a URL with this scheme [may have](Scheme::allows_login)
-/// any. Returns whether the user information names a user other than that of anonymous FTP (RFC 1635), and the
-/// authority without the user information. With other schemes, the user information stays in the authority, and
-/// [`HostPort::parse`] refuses it.
+/// Splits the user information off an authority, if the scheme [allows it](Scheme::allows_login). Also returns whether
+/// it names a user other than that of anonymous FTP (RFC 1635).
 pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
     let at = memchr::memchr(b'@', authority).filter(|_| scheme.allows_login());
     let Some(at) = at else { return (false, authority) };
@@ -188,7 +183,7 @@ pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
     (!is_anonymous, &authority[at + 1..])
 }
 
-/// Splits a URL into its origin and its path and query. Also returns whether the URL names a user.
+/// Returns the origin, the path and query, and whether the URL names a user.
 fn split(url: &str) -> Result<(Origin, &[u8], bool), TargetError> {
     let (scheme, authority, path_and_query) = match TargetForm::of(url.as_bytes()) {
         TargetForm::Absolute {
@@ -209,7 +204,6 @@ fn split(url: &str) -> Result<(Origin, &[u8], bool), TargetError> {
     }
 }
 
-/// Returns whether an ambiguous URL has no host at all.
 fn has_no_host(url: &str) -> bool {
     let behind = url.split_once("://").map(|(_, behind)| behind);
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(['/', '?', '#']))
@@ -223,6 +217,6 @@ fn name(byte: u8) -> String {
     }
 }
 
-/// Maximum length of a method, in bytes. The longest registered method has 17. The log contains methods at full length,
-/// so there has to be a limit.
+/// Maximum length of a method, in bytes, because the log contains methods at full length. The longest registered one
+/// has 17.
 pub const MAX_METHOD: usize = 64;

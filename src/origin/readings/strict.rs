@@ -1,17 +1,13 @@
-//! The strict readings of a path: servers treat some paths as equal that are different by RFC 3986. A strict reading
-//! can disallow a page, but never allow one.
+//! The strict readings of a path: how servers read it differently from RFC 3986. A strict reading can disallow a page,
+//! but never allow one.
 //!
-//! Common servers decode every escape once, treat an escaped slash as a slash, merge slashes, and then resolve `/./`
-//! and `/../`. Other servers resolve `/../` first, while an escaped slash is still an ordinary character. Servers also
-//! differ in backslashes, in merged slashes, and in path parameters (`;…`). Each difference changes how far a `..` goes
-//! up. Some programs decode the path and do not resolve `/../` at all. Some servers also decode `%u0061`, which is `a` in
-//! an old notation for Unicode characters. So every kind of server has its own reading. A reading takes time in
-//! proportion to the path's length.
+//! Some servers resolve `/../` before they decode escapes, others after that or never. Servers also differ in
+//! backslashes, repeated slashes, path parameters (`;…`), and escapes such as `%u0061`. Each difference changes how far
+//! a `..` goes up, so every kind of server has its own reading.
 //!
-//! Strict readings do not consider that a server may decode escapes twice or not at all. A `%3F` in a path does not
-//! begin a query. In the query, programs decode all escapes, so a reading does so too, except for characters that
-//! separate fields (`&`, `=`, `+`, `;`), and for `/`: queries often contain whole URLs, and rules such as `/*/search/`
-//! are about paths.
+//! Strict readings do not consider servers that decode escapes twice or not at all. In the query, a reading keeps the
+//! escapes of characters that separate fields (`&`, `=`, `+`, `;`), and of `/`, because queries often contain whole
+//! URLs.
 
 use std::borrow::Cow;
 
@@ -29,13 +25,11 @@ pub struct Strict {
     escapes: Escapes,
 }
 
-/// When a server resolves `/./` and `/../`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dots {
     AfterDecoding,
     BeforeDecoding(DotSegments),
-    /// It decodes the path, but resolves nothing. An example is a program on Python's WSGI that compares the beginning
-    /// of the path.
+    /// The server resolves nothing, as with a program on Python's WSGI that compares the beginning of the path.
     Never,
 }
 
@@ -57,13 +51,11 @@ enum Parameters {
     Keep,
     /// It drops them before it resolves `/./` and `/../`, as Tomcat and Jetty do. An escaped `;` (`%3B`) is kept.
     Drop,
-    /// It drops them, but another server in front of it has decoded and resolved the path before, as with Tomcat behind
-    /// nginx.
+    /// It drops them after another server, such as nginx in front of Tomcat, has decoded and resolved the path.
     DropBehindProxy,
 }
 
-/// Which escapes in the path are decoded for the comparison with rules. Servers decode all, but a rule can be written
-/// with or without them.
+/// Which escapes in the path are decoded for the comparison with rules, which can be written with or without escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escapes {
     /// Only escapes of characters that need none are decoded, such as `%7E` for `~` (RFC 3986 §6.2.2.2).
@@ -85,19 +77,18 @@ pub(super) struct PathFeatures {
     /// The path contains `%3B`, an escaped `;`.
     escaped_semicolon: bool,
     /// The path contains an escape of a reserved character other than `/`, such as `%3A` for `:`. Or the query contains
-    /// an escape of a character for which [`is_decoded_in_query`] returns true.
+    /// an escape for which [`is_decoded_in_query`] returns true.
     reserved: bool,
-    /// The path or the query contains an escape of a character that needs none, such as `%7E` for `~`.
+    /// The target contains an escape of a character that needs none, such as `%7E` for `~`.
     unreserved: bool,
     /// The path contains two dots in a row, escaped or not.
     dots: bool,
     /// The path begins with two slashes or backslashes.
     authority: bool,
-    /// The path or the query contains an escape such as `%u0061`.
+    /// The target contains an escape such as `%u0061`.
     unicode: bool,
 }
 
-/// An octet of a path, and whether it is escaped in the path.
 #[derive(Clone, Copy)]
 struct Octet {
     value: u8,
@@ -107,8 +98,7 @@ struct Octet {
 // === impl PathFeatures ===
 
 impl PathFeatures {
-    /// Finds what different servers read differently in `target`, a path and query. Returns `None` if the strict
-    /// readings add nothing to the other readings.
+    /// Returns `None` if the strict readings of `target` add nothing to the other readings.
     pub(super) fn of(target: &[u8]) -> Option<Self> {
         let (path, _) = split(target);
         let is_suspect = memchr::memchr3(b'%', b'\\', b';', target).is_some();
@@ -172,8 +162,8 @@ impl PathFeatures {
         })
     }
 
-    /// Returns whether a server that resolves `/../` at the time `dots` can read the path differently from a server
-    /// that first decodes the path.
+    /// Returns whether a server that resolves `/../` at the time `dots` can read the path differently from one that
+    /// first decodes it.
     fn needs(self, dots: Dots) -> bool {
         let Dots::BeforeDecoding(before) = dots else {
             return dots == Dots::AfterDecoding || self.dots;
@@ -185,7 +175,7 @@ impl PathFeatures {
     fn makes_a_difference(self, strict: Strict) -> bool {
         let divides_otherwise = match strict.parameters {
             Parameters::Keep => self.slash || strict.backslash || strict.unicode || strict.dots != Dots::AfterDecoding,
-            // There are no such servers: all that drop parameters resolve `/../`.
+            // All servers that drop parameters resolve `/../`.
             _ if strict.dots == Dots::Never => false,
             Parameters::Drop => self.semicolon,
             Parameters::DropBehindProxy => self.escaped_semicolon || self.semicolon && (self.dots || self.slash),
@@ -225,8 +215,8 @@ impl Strict {
         read
     }
 
-    /// Splits `path` into segments, resolves `.` and `..` if the server does, and joins the remaining segments. Drops
-    /// the part of a segment that begins at an octet for which `ends_segment` returns true.
+    /// Splits `path` into segments, and resolves `.` and `..` if the server does. Drops the rest of a segment once
+    /// `ends_segment` returns true.
     fn resolve(self, path: &[u8], ends_segment: impl Fn(Octet) -> bool) -> Vec<u8> {
         let is_slash = |octet: Octet| octet.value == b'/' || self.backslash && octet.value == b'\\';
         let resolves = self.dots != Dots::Never;
@@ -261,7 +251,7 @@ impl DotSegments {
         })
     }
 
-    /// Resolves `/./` and `/../` in `path`. Keeps the escapes, which are decoded later.
+    /// Resolves `/./` and `/../`. Keeps the escapes, which are decoded later.
     fn read(self, path: &[u8]) -> Vec<u8> {
         let is_slash = |octet: &u8| *octet == b'/' || self.backslash && *octet == b'\\';
         let mut path = path;
@@ -281,8 +271,8 @@ impl DotSegments {
     }
 }
 
-/// Splits `path`, which begins with a slash, into segments, and joins them again. If `merges` is set, several slashes in
-/// a row count as one. If `resolves` is set, `.` and `..` are resolved.
+/// Splits `path` into segments, and joins them again. With `merges`, several slashes in a row count as one. With
+/// `resolves`, `.` and `..` are resolved.
 fn divide(
     path: &[u8],
     merges: bool,
@@ -295,7 +285,7 @@ fn divide(
     out.push(b'/');
     let mut segment = Segment::after(0);
     for octet in octets(path).skip(1) {
-        // An escaped slash in parameters does not end them, because parameters are dropped before escapes are decoded.
+        // Parameters are dropped before escapes are decoded, so an escaped slash does not end them.
         if is_slash(octet) && !(segment.is_cut && octet.escaped) {
             segment = segment.end(&mut out, true, merges, resolves);
         } else if !segment.is_cut {
@@ -311,13 +301,13 @@ fn divide(
     out
 }
 
-/// The segment that [`divide`] is reading. The end of the output contains the part that has been read.
+/// The segment that [`divide`] is reading. The part that was read is at the end of the output.
 struct Segment {
     /// Position of the slash before the segment.
     slash: usize,
     /// How many dots the segment has. `None` if it has other characters too.
     dots: Option<usize>,
-    /// Whether the parameters of the segment have begun. They are dropped.
+    /// Whether the segment's parameters, which are dropped, have begun.
     is_cut: bool,
 }
 
@@ -332,7 +322,6 @@ impl Segment {
         }
     }
 
-    /// Ends the segment at a slash or at the end of the path, and begins the next one.
     fn end(self, out: &mut Vec<u8>, before_slash: bool, merges: bool, resolves: bool) -> Self {
         let mut slash = self.slash;
         match self.dots {
@@ -352,7 +341,7 @@ impl Segment {
     }
 }
 
-/// Splits a target into path and query. The query begins with `?`.
+/// The query begins with `?`.
 fn split(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()))
 }
@@ -373,22 +362,19 @@ fn octets(text: &[u8]) -> impl Iterator<Item = Octet> {
     })
 }
 
-/// Returns whether a reserved character means the same with and without its escape. This is false for `?`, `#` and `%`,
-/// because unescaped they would begin the query, the fragment or another escape. It is also false for spaces and
-/// controls, which are never unescaped in a path.
+/// Returns whether a reserved character means the same with and without its escape. Unescaped, `?`, `#` and `%` would
+/// begin the query, the fragment or another escape.
 fn is_decoded_by_all(octet: u8) -> bool {
     octet.is_ascii_graphic() && !is_unreserved(octet) && !matches!(octet, b'%' | b'?' | b'#')
 }
 
-/// Returns whether a reserved character in a query means the same with and without its escape. This is false for the
-/// characters that separate fields and words of a form. It is also false for `/`, so that rules about paths do not apply
-/// to a URL in a query.
+/// Like [`is_decoded_by_all`], for the query. Returns false for the separators of a form, and for `/`, so that rules
+/// about paths do not apply to a URL in a query.
 fn is_decoded_in_query(octet: u8) -> bool {
     is_decoded_by_all(octet) && !matches!(octet, b'&' | b'=' | b'+' | b';' | b'/')
 }
 
-/// Replaces each escape such as `%u0061` by the usual escapes of the same character in UTF-8. Returns `None` if there is
-/// no such escape.
+/// Replaces escapes such as `%u0061` by the usual ones in UTF-8. Returns `None` if there are none.
 fn decode_unicode(target: &[u8]) -> Option<Vec<u8>> {
     if !memchr::memchr_iter(b'%', target).any(|at| unicode_escape(&target[at..]).is_some()) {
         return None;
@@ -412,7 +398,6 @@ fn decode_unicode(target: &[u8]) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Returns the character if `text` begins with an escape such as `%u0061`.
 fn unicode_escape(text: &[u8]) -> Option<char> {
     let [b'%', b'u' | b'U', digits @ ..] = text else {
         return None;

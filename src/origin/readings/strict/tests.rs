@@ -34,11 +34,11 @@ fn strict_readings_cover_every_kind_of_server() {
         ("//..", &["/"]),
         ("/a//..", &["/"]),
         ("/a//.", &["/a/"]),
-        // Some servers take a backslash for a slash. For others, it is an ordinary character, so `..` removes more.
+        // For some servers, a backslash is a slash. For others, it is an ordinary character.
         ("/x/..\\a", &["/a"]),
         ("/%5ca", &["/\\a", "/a"]),
         ("/x\\y//../a", &["/a", "/x/a"]),
-        // Some servers drop parameters (`;b`). For others, they are part of the name.
+        // Some servers drop parameters (`;b`).
         ("/a;b", &["/a"]),
         ("/x/..;b/a", &["/a"]),
         ("/;/a", &["/a"]),
@@ -46,19 +46,18 @@ fn strict_readings_cover_every_kind_of_server() {
         ("//a;b", &["/a;b", "/a"]),
         ("/x/..%3ba/a", &["/x/..;a/a", "/a"]),
         ("/p/..;/a/;q/../x", &["/x", "/a/x"]),
-        // A rule can be written with these escapes or without them, so there is a reading for each.
+        // A rule can be written with or without these escapes.
         ("/a%28b%29", &["/a(b)"]),
         ("//%7ea%28", &["/~a%28", "/~a(", "/%7Ea%28"]),
-        // These stay escaped. Decoded, they would begin a query, a fragment or another escape.
+        // Decoded, these would begin a query, a fragment or another escape.
         ("//%3f%23%25", &["/%3F%23%25"]),
         ("//%252f%2561", &["/%252f%2561"]),
-        // In the query, slashes and dots mean nothing, and an escaped slash stays one.
+        // In the query, slashes and dots mean nothing.
         ("//a?b//../%2f%2e", &["/a?b//../%2F.", "/a?b//../%2F%2E"]),
-        // A reading decodes the escapes in a query, except those of `/` and of the characters that separate fields or
-        // words.
+        // In the query, escapes of `/` and of separators stay.
         ("/?f%5Ba%5D=1%26%3D%2B%3B%2F", &["/?f[a]=1%26%3D%2B%3B%2F"]),
         ("/?a=%3A%2C%7Cb", &["/?a=:,|b"]),
-        // Some programs decode the path, and do not resolve `..`.
+        // Some programs decode the path without resolving `..`.
         ("/pri%76ate/../x", &["/private/../x"]),
         ("//private/../x", &["/private/../x", "/x"]),
         ("/%2fprivate/..", &["/private/..", "/"]),
@@ -153,8 +152,7 @@ fn strict_readings_can_be_disabled() {
     }
 }
 
-/// Returns the file that nginx opens for `path`. nginx decodes escapes once, merges slashes, and then resolves `/../`.
-/// `None` if nginx responds with 400.
+/// Returns the file that nginx opens: it decodes once, merges slashes, and then resolves `/../`. `None` for a 400.
 fn opened_by_nginx(path: &str) -> Option<String> {
     let mut decoded = String::new();
     let mut rest = path;
@@ -182,8 +180,7 @@ fn opened_by_nginx(path: &str) -> Option<String> {
     Some(format!("/{}", segments.join("/")))
 }
 
-/// Returns the path that a program sees if its server decodes escapes but does not resolve `/./` and `/../`. Merges
-/// repeated slashes, because such a program may do so.
+/// Returns the path that a program sees if its server only decodes escapes. Merges slashes, as such a program may do.
 fn decoded_only(path: &str) -> Option<String> {
     let mut decoded = percent_encoding::percent_decode_str(path)
         .decode_utf8()
@@ -201,7 +198,7 @@ fn opened_by_url_parser(path: &str) -> Option<String> {
     opened_by_nginx(url.path())
 }
 
-/// Returns the file that Tomcat serves without a proxy in front. It drops parameters, and then does the same as nginx.
+/// Tomcat drops parameters, and then does the same as nginx.
 fn served_by_tomcat(path: &str) -> Option<String> {
     let bare: Vec<&str> = path
         .split('/')
