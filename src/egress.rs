@@ -1,7 +1,7 @@
-//! Turns an origin's host into addresses that bots may reach. robotgate connects only to these addresses.
+//! Turns an origin's host into addresses that bots may reach. This module opens no connections.
 //!
-//! robotgate resolves a name once for each connection, and connects to exactly the address that it checked. So a name
-//! cannot evade the check by resolving to another address later. This module opens no connections.
+//! robotgate connects to exactly the address that it checked, so that a name cannot evade the check by resolving to
+//! another address later.
 
 mod guard;
 mod listening;
@@ -25,7 +25,7 @@ use crate::origin::{Host, Origin};
 pub struct Egress {
     pub resolver: Resolver,
     pub guard: Guard,
-    /// The addresses on which robotgate listens. They are never allowed, whatever the guard says.
+    /// The addresses on which robotgate listens, which are never allowed.
     pub listening: Listening,
 }
 
@@ -80,9 +80,8 @@ impl Egress {
         }
     }
 
-    /// Checks again that robotgate itself does not listen on an address. Call this after connecting and before sending,
-    /// because robotgate can have started to listen there since the first check. This check is reliable, because
-    /// robotgate registers each listener before anybody can connect to it.
+    /// Checks again that robotgate itself does not listen on an address, because it can have started to since the first
+    /// check. Call this after connecting and before sending.
     ///
     /// # Errors
     /// Fails if robotgate now listens there.

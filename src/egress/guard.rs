@@ -1,9 +1,7 @@
 //! Decides which hosts, ports and addresses bots may reach.
 //!
-//! By default, bots may reach the public addresses of the internet. They may not reach loopback, private, multicast and
-//! reserved addresses, or link-local ones (where clouds have their metadata services). An IPv6 address that contains
-//! such an IPv4 address is refused too. The configuration can list networks and hosts in `egress.allow` and
-//! `egress.deny`; `deny` takes precedence.
+//! By default, bots may reach only the public addresses of the internet. `egress.allow` opens other destinations, and
+//! `egress.deny` closes some, whatever `egress.allow` says.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -108,8 +106,7 @@ impl Guard {
     /// Checks whether bots may reach `host` at `address`.
     ///
     /// # Errors
-    /// Fails if the configuration denies the address. Also fails if it is not a public address and the configuration
-    /// does not allow it.
+    /// Fails if the configuration denies the address, or if it is not public and the configuration does not allow it.
     pub fn check(&self, host: &Host, address: IpAddr) -> Result<(), Prohibited> {
         let there = reached(address);
         let inside = match address {
@@ -120,8 +117,7 @@ impl Guard {
             return Err(Prohibited::Address(there));
         }
         self.check_default(host, there)?;
-        // Also check the IPv4 address that an IPv6 address contains. `egress.allow` may list a network of such IPv6
-        // addresses, but that does not allow every IPv4 address in them.
+        // `egress.allow` may list a network of IPv6 addresses, but that does not allow every IPv4 address in them.
         inside.map_or(Ok(()), |inside| self.check_default(host, inside))
     }
 
@@ -168,14 +164,14 @@ impl Ports {
         }
     }
 
-    /// Returns a value for `egress.ports` that allows `port` in addition to the ports that are allowed now. It has
-    /// single quotes, because headers and JSON would escape double ones.
+    /// Returns a value for `egress.ports` that also allows `port`. It has single quotes, because headers and JSON would
+    /// escape double ones.
     fn with(&self, port: u16) -> String {
         let as_text = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("'{first}-{last}'"),
         };
-        // The default is written as the range 1–65535. This range does not allow the bad ports either.
+        // Like the default, this range does not allow the bad ports.
         let all = [1..=u16::MAX];
         let ranges = self.0.as_deref().unwrap_or(&all);
         let ports: Vec<String> = ranges.iter().chain([&(port..=port)]).map(as_text).collect();
@@ -183,8 +179,8 @@ impl Ports {
     }
 }
 
-/// The bad ports of the Fetch standard: ports of other protocols, whose servers can take an HTTP request for one of
-/// their commands (<https://fetch.spec.whatwg.org/#port-blocking>), sorted.
+/// The bad ports of the Fetch standard, sorted. Other protocols use them, and their servers can take an HTTP request
+/// for a command (<https://fetch.spec.whatwg.org/#port-blocking>).
 const BAD: [u16; 82] = [
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
     111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,

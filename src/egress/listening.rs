@@ -1,7 +1,6 @@
 //! The addresses on which this robotgate listens. Bots must not reach them through robotgate.
 //!
-//! This module sends nothing. To find out whether an address belongs to this machine, it binds a socket to the address
-//! and closes the socket at once. It does so only for a port on which robotgate listens.
+//! This module sends nothing. It binds a socket to find out whether an address belongs to this machine.
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
@@ -12,8 +11,8 @@ use arc_swap::ArcSwap;
 
 use super::special::reached;
 
-/// The addresses and ports of all listeners. Clones share one list. So a request that began before a reload sees new
-/// listeners too.
+/// The addresses of all listeners. Clones share one list, so a request that began before a reload sees new listeners
+/// too.
 #[derive(Debug, Clone, Default)]
 pub struct Listening(Arc<ArcSwap<Vec<SocketAddr>>>);
 
@@ -61,8 +60,8 @@ impl FromIterator<SocketAddr> for Listening {
     }
 }
 
-/// Returns whether a socket that listens on `listener` accepts connections to all addresses of this machine that are of
-/// the same family (IPv4 or IPv6) as `there`.
+/// Returns whether a socket on `listener` accepts connections to all addresses of this machine in the family of
+/// `there`.
 fn accepts_for(listener: IpAddr, there: IpAddr) -> bool {
     listener.is_unspecified() && (listener.is_ipv6() || there.is_ipv4())
 }

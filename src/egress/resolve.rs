@@ -1,5 +1,4 @@
-//! Resolves names asynchronously with the system's or the configured name servers. It never appends a search domain to
-//! a name.
+//! Resolves names with the system's or the configured name servers. Never appends a search domain to a name.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -25,15 +24,13 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     resolver: TokioResolver,
-    /// The system's hosts file. It is read here, because the inner resolver would still ask name servers for an IPv6
-    /// address if the file has only an IPv4 address for a name.
+    /// Read here, because the inner resolver would ask name servers for an IPv6 address if the hosts file has only an
+    /// IPv4 one.
     hosts: Hosts,
-    /// The addresses that were found, until their DNS records expire. The inner resolver has a cache too, but looking
-    /// there takes longer than a decision.
+    /// Addresses, until their DNS records expire. Looking in the inner resolver's cache takes longer than a decision.
     found: Cache<Arc<str>, Resolved>,
 }
 
-/// The addresses of a name.
 #[derive(Clone)]
 struct Resolved {
     addresses: Arc<[IpAddr]>,
@@ -63,8 +60,8 @@ pub enum ResolveError {
 // === impl Resolver ===
 
 impl Resolver {
-    /// Creates a resolver that queries `servers`, or the system's name servers if the list is empty. Uses the system's
-    /// hosts file in both cases.
+    /// Creates a resolver that reads the hosts file, and queries `servers` or, if the list is empty, the system's name
+    /// servers.
     ///
     /// # Errors
     /// Fails if `servers` is empty and the system's configuration cannot be read.
@@ -86,7 +83,7 @@ impl Resolver {
         options.negative_max_ttl = Some(NEGATIVE_MAX_TTL);
         Ok(Self(Arc::new(Inner {
             resolver: builder.build()?,
-            // If the machine has no hosts file, use an empty one.
+            // The machine may have no hosts file.
             hosts: Hosts::from_system().unwrap_or_default(),
             found: Cache::new(CACHE_SIZE as usize),
         })))
@@ -116,8 +113,7 @@ impl Resolver {
                 }
             }
         };
-        // Do not cache a result without IPv4 addresses. If the query for them failed, hickory returns only the IPv6
-        // addresses, and the next lookup should query both again.
+        // If there is no IPv4 address, the query for them may have failed, so the next lookup should ask again.
         if found.addresses.iter().any(IpAddr::is_ipv4) {
             self.0.found.insert(name.clone(), found.clone());
         }
@@ -151,7 +147,7 @@ impl From<NetError> for ResolveError {
     }
 }
 
-/// Returns the addresses of a name in the hosts file, IPv4 first. `None` if it is not there.
+/// Returns the addresses of a name, IPv4 first.
 fn in_hosts_file(hosts: &Hosts, name: &Name) -> Option<Resolved> {
     let lookups =
         [RecordType::A, RecordType::AAAA].map(|kind| hosts.lookup_static_host(&Query::query(name.clone(), kind)));
@@ -175,8 +171,7 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
 const CACHE_SIZE: u64 = 16 * 1024;
 /// Timeout of one query to one server.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum time for which the result that a name does not exist is cached, even if DNS allows more. People expect a new
-/// name to work soon.
+/// Maximum time for which a missing name is cached. People expect a new name to work soon.
 const NEGATIVE_MAX_TTL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The root certificates for verifying origins: those of the system and those that the operator adds.
 //!
-//! pingora expects the path of a single PEM file. So the certificates are written to an anonymous file in memory, which
-//! exists as long as [`Roots`].
+//! pingora expects the path of a PEM file, so the certificates are written to an anonymous file in memory.
 
 use std::{
     fs::File,
@@ -35,8 +34,7 @@ pub enum RootsError {
 // === impl Roots ===
 
 impl Roots {
-    /// Collects the system's root certificates and `extra`. Skips the system's certificates that rustls cannot use as
-    /// roots.
+    /// Collects the system's root certificates and `extra`. Skips those of the system that rustls cannot use.
     ///
     /// # Errors
     /// Fails if a certificate in `extra` cannot be used as a root, or no memory file can be created.

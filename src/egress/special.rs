@@ -1,5 +1,5 @@
-//! Classifies addresses that no origin on the internet has. These are the entries of IANA's special-purpose registries
-//! (RFC 6890), and IPv6 addresses that contain an IPv4 address.
+//! Classifies addresses that no origin on the internet has: those in IANA's special-purpose registries (RFC 6890), and
+//! IPv6 addresses that contain an IPv4 address.
 
 use std::{
     fmt,
@@ -38,7 +38,7 @@ pub enum Special {
 // === impl Special ===
 
 impl Special {
-    /// Classifies `address`. Returns `None` for an address on the internet.
+    /// Returns `None` for an address on the internet.
     pub(super) fn of(address: IpAddr) -> Option<Self> {
         if address.is_multicast() {
             return Some(Self::Multicast);
@@ -86,13 +86,13 @@ impl Special {
         })
     }
 
-    /// Returns whether a host name in `egress.allow` also allows addresses of this kind for that host. Other kinds need
-    /// their network in `egress.allow`: whoever controls a name below an allowed one can let it point to any address.
+    /// Returns whether a host name in `egress.allow` allows addresses of this kind. Others need their network in the
+    /// list, because whoever controls a subdomain can point it to any address.
     pub(super) fn is_opened_by_name(self) -> bool {
         matches!(self, Self::Loopback | Self::Private | Self::Carrier)
     }
 
-    /// Returns what the operator has to list in `egress.allow`, as a word for error messages.
+    /// Returns what the operator has to list in `egress.allow`, for error messages.
     pub(super) fn opener(self) -> &'static str {
         if self.is_opened_by_name() { "it" } else { "its network" }
     }
@@ -122,8 +122,8 @@ impl fmt::Display for Special {
     }
 }
 
-/// Returns the address that a connection to `address` reaches. For an IPv4-mapped or NAT64 address (RFC 6052 §2.1),
-/// that is the IPv4 address in it. Otherwise, it is `address` itself.
+/// Returns the address that a connection to `address` reaches: the IPv4 address in an IPv4-mapped or NAT64 address (RFC
+/// 6052 §2.1), or else `address` itself.
 pub(super) fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match v6.segments() {
@@ -134,9 +134,8 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the IPv4 address that `address` contains in any form. Some addresses contain several, such as those of
-/// Teredo. In this case, returns the one that packets reach in the end. In an address for a network's own NAT64, takes
-/// the last 32 bits for the IPv4 address.
+/// Returns the IPv4 address that `address` contains in any form. If there are several, as with Teredo, returns the one
+/// that packets reach in the end. For local NAT64, takes the last 32 bits.
 pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
@@ -156,8 +155,7 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
-/// Special IPv4 networks: address, prefix length (never 0) and kind. The first one that contains an address determines
-/// its kind.
+/// Networks: address, prefix length (never 0) and kind. The first one that contains an address determines its kind.
 const V4: [([u8; 4], u32, Special); 17] = [
     // Metadata services of Alibaba, Oracle and Azure. Those of other clouds are link-local.
     ([100, 100, 100, 200], 32, Special::Metadata),

@@ -1,8 +1,5 @@
-//! Tests what the guard refuses and why, and what `egress.allow` and `egress.deny` change.
-
 use super::*;
 
-/// Creates a guard from networks and hosts to allow and to deny, as in the configuration.
 fn guard(allow: &[&str], deny: &[&str]) -> Guard {
     let destinations = |entries: &[&str]| {
         let mut destinations = Destinations::default();
@@ -33,7 +30,6 @@ fn name(name: &str) -> Host {
     Host::Name(name.into())
 }
 
-/// Checks whether bots may reach the host name at this address.
 fn at(guard: &Guard, host: &str, address: &str) -> Result<(), Prohibited> {
     guard.check(&name(host), address.parse().expect("an address"))
 }
@@ -143,7 +139,7 @@ fn an_ipv4_address_inside_an_ipv6_address_is_recognized() {
         ("64:ff9b::10.0.0.1", S::Private),
         ("64:ff9b::a9fe:a9fe", S::LinkLocal),
         ("64:ff9b:1::10.0.0.1", S::LocalNat64),
-        // This contains 169.254.169.254, at the place where RFC 6052 §2.2 puts it after a prefix of 48 bits.
+        // Contains 169.254.169.254 where RFC 6052 §2.2 puts it after a prefix of 48 bits.
         ("64:ff9b:1:a9fe:a9:fe00::", S::LocalNat64),
         ("64:ff9b:1::93.184.215.14", S::LocalNat64),
         ("::127.0.0.1", S::Compatible),
