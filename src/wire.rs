@@ -1,9 +1,8 @@
-//! A connection whose writes never wait: it keeps written bytes in memory until they are sent. Before callers write
-//! more, they check [`Wire::poll_sent`].
+//! A connection whose writes never wait: it keeps written bytes in memory until they are sent. Callers check
+//! [`Wire::poll_sent`] before they write more.
 //!
 //! A session of pingora is borrowed mutably while it reads or writes. Because a write never waits, one task can still
-//! transfer content in both directions at the same time. A head and the content that follows it are also sent in one
-//! system call.
+//! transfer content in both directions.
 //!
 //! This module parses no protocol.
 
@@ -24,7 +23,7 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-/// A handle of a connection. Clones refer to the same connection. One of the clones belongs to a pingora session.
+/// A handle of a connection. Clones, such as the one in a pingora session, refer to the same connection.
 #[derive(Clone, Debug)]
 pub struct Wire(Arc<Mutex<Inner>>);
 
@@ -35,24 +34,18 @@ struct Inner {
     ahead: BytesMut,
     /// Bytes that were written to the wire, but not yet to `stream`.
     out: BytesMut,
-    /// Whether `stream` has to be flushed, because bytes were written to it.
     flushes: bool,
-    /// The error that broke the connection. No more bytes can be written.
     broken: Option<io::ErrorKind>,
-    /// Number of bytes read from `stream`.
     read: u64,
-    /// How many bytes of `ahead` may be read from the wire now. `None` if there is no limit.
+    /// How many bytes of `ahead` may be read now. `None` if there is no limit.
     quota: Option<usize>,
 }
 
 /// Result of [`Wire::poll_head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadRead {
-    /// A whole head has arrived.
     Head,
-    /// The connection has ended.
     End,
-    /// The head exceeds its maximum length.
     TooLong,
 }
 
@@ -72,28 +65,20 @@ impl Wire {
     }
 
     /// Becomes ready when the operating system has all bytes that were written.
-    ///
-    /// # Errors
-    /// Fails if the connection is broken.
     pub fn poll_sent(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.lock().poll_sent(cx)
     }
 
-    /// Waits until the operating system has all bytes that were written.
-    ///
-    /// # Errors
-    /// Fails if the connection is broken.
     pub async fn sent(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_sent(cx)).await
     }
 
-    /// Returns how many bytes were written but not yet sent.
     pub fn unsent(&self) -> usize {
         self.0.lock().out.len()
     }
 
-    /// Becomes ready when the other side has closed or broken the connection. Until then, stores in a buffer what the
-    /// other side sends. While that buffer is full, this does not notice that the other side closes the connection.
+    /// Becomes ready when the other side has closed or broken the connection. Until then, buffers what the other side
+    /// sends. While this buffer is full, a close is not noticed.
     pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.0.lock();
         while inner.ahead.len() < MAX_AHEAD {
@@ -105,11 +90,8 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Waits for bytes and returns all that have arrived, or no bytes if the other side has ended the connection. Takes
-    /// no memory for a buffer while it waits.
-    ///
-    /// # Errors
-    /// Fails if the connection is broken.
+    /// Returns all bytes that have arrived, or none at the end of the connection. Takes no memory for a buffer while it
+    /// waits.
     pub async fn read_some(&self) -> io::Result<BytesMut> {
         std::future::poll_fn(|cx| {
             let mut inner = self.0.lock();
@@ -124,15 +106,10 @@ impl Wire {
         .await
     }
 
-    /// Becomes ready when a whole head (all lines up to an empty one) has arrived, when the connection has ended, or
-    /// when more than `max` bytes have arrived without an empty line. `seen` is 0 for the first call; it stores where
-    /// the next call continues the search. After a whole head, reads return only its bytes until [`Wire::read_on`] is
-    /// called.
+    /// Becomes ready when a whole head (all lines up to an empty one) or more than `max` bytes have arrived, or the
+    /// connection has ended. After a whole head, reads return only its bytes until [`Wire::read_on`] is called.
     ///
-    /// So a parser that starts again from the beginning whenever bytes arrive has to run only once.
-    ///
-    /// # Errors
-    /// Fails if the connection is broken.
+    /// `seen` is 0 for the first call, and stores where the next call continues the search.
     pub fn poll_head(&self, seen: &mut usize, max: usize, cx: &mut Context<'_>) -> Poll<io::Result<HeadRead>> {
         let mut inner = self.0.lock();
         loop {
@@ -153,12 +130,12 @@ impl Wire {
         }
     }
 
-    /// Lets all bytes be read from the wire again, after [`Wire::poll_head`] limited them to a head.
+    /// Lifts the limit that [`Wire::poll_head`] set.
     pub fn read_on(&self) {
         self.0.lock().quota = None;
     }
 
-    /// Puts back bytes that were read but not used. The next read returns them.
+    /// Puts back bytes, which the next read returns.
     pub fn unread(&self, bytes: BytesMut) {
         let mut inner = self.0.lock();
         if inner.ahead.is_empty() {
@@ -170,18 +147,16 @@ impl Wire {
         }
     }
 
-    /// Returns whether a write has failed.
     pub fn is_broken(&self) -> bool {
         self.0.lock().broken.is_some()
     }
 
-    /// Returns how many bytes were read from the connection.
     pub fn bytes_read(&self) -> u64 {
         self.0.lock().read
     }
 
-    /// Returns the connection and its unread bytes. Returns `None` if there is another handle, if some bytes are not
-    /// sent yet, or if the connection is broken.
+    /// Returns the connection and its unread bytes. `None` if there is another handle, if bytes are unsent, or if the
+    /// connection is broken.
     pub fn into_stream(self) -> Option<(Stream, BytesMut)> {
         let inner = Arc::into_inner(self.0)?.into_inner();
         let is_idle = inner.out.is_empty() && !inner.flushes && inner.broken.is_none();
@@ -189,8 +164,7 @@ impl Wire {
     }
 }
 
-/// Polls a future once. The future is expected not to wait, as a write to a [`Wire`] does not. Returns `None` if it
-/// would have to wait.
+/// Polls a future that is expected not to wait, such as a write to a [`Wire`]. Returns `None` if it would have to wait.
 pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     let future = std::pin::pin!(future);
     match future.poll(&mut Context::from_waker(Waker::noop())) {
@@ -199,11 +173,8 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Reads the bytes that have arrived, at most `MOST`, and passes them to `take`. At the end of the stream, passes no
-/// bytes. Allocates no memory while it waits.
-///
-/// # Errors
-/// Fails if reading from `from` fails.
+/// Passes the bytes that have arrived, at most `MOST`, to `take`, or no bytes at the end of the stream. Allocates no
+/// memory while it waits.
 pub fn poll_some<const MOST: usize, T>(
     from: &mut (impl AsyncRead + Unpin),
     cx: &mut Context<'_>,
@@ -215,7 +186,7 @@ pub fn poll_some<const MOST: usize, T>(
     Poll::Ready(Ok(take(read.filled())))
 }
 
-/// Returns where the first empty line ends. Lines may end in CRLF or only LF.
+/// Returns where the first empty line ends. Lines may end in CRLF or LF.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     let ends = memchr::memchr_iter(b'\n', bytes);
     ends.filter_map(|end| match &bytes[end + 1..] {
@@ -229,7 +200,7 @@ fn empty_line(bytes: &[u8]) -> Option<usize> {
 // === impl Inner ===
 
 impl Inner {
-    /// Reads the bytes that have arrived into `ahead`. Returns their number, or 0 at the end of the stream.
+    /// Returns the number of bytes read, which is 0 at the end of the stream.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Self { stream, ahead, .. } = self;
         let read = ready!(poll_some::<AT_ONCE, _>(stream, cx, |read| {
@@ -270,8 +241,8 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes a large amount without copying it. Writes the bytes that already wait first, and then as much of `bytes`
-    /// as the stream accepts now. Returns how many of `bytes` were written.
+    /// Writes the waiting bytes, and as much of `bytes` as the stream accepts now, without copying. Returns how many of
+    /// `bytes` were written.
     fn write_through(&mut self, bytes: &[IoSlice<'_>], cx: &mut Context<'_>) -> io::Result<usize> {
         let mut written = 0;
         loop {
@@ -310,12 +281,11 @@ impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.0.lock();
         if inner.quota == Some(0) {
-            // This task need not be woken here: `poll_head`, which set the limit, wakes it when more bytes arrive.
+            // `poll_head`, which set the limit, wakes the task when more bytes arrive.
             return Poll::Pending;
         }
         if inner.ahead.is_empty() {
-            // Limit the read. A session would read up to 64 KiB at a time, which would then wait in memory for a client
-            // that may be slow.
+            // A session would read up to 64 KiB, which would wait in memory for a client that may be slow.
             let before = buf.filled().len();
             let mut some = (&mut inner.stream).take(MAX_READ);
             ready!(Pin::new(&mut some).poll_read(cx, buf))?;
@@ -332,7 +302,6 @@ impl AsyncRead for Wire {
 }
 
 impl AsyncWrite for Wire {
-    /// Accepts all of `bytes` immediately.
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
@@ -414,13 +383,11 @@ impl GetSocketDigest for Wire {
 
 /// How many bytes to read at a time while it is unknown whether any will arrive.
 const AT_ONCE: usize = 4096;
-/// Maximum number of bytes that a session reads in one read.
 const MAX_READ: u64 = 16 * 1024;
-/// Maximum number of bytes to keep of what a client sends while robotgate still serves its previous request.
+/// How many bytes to keep of what a client sends while robotgate still serves its previous request.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
-/// Maximum number of slices in one write. The next write takes the others.
 const SLICES: usize = 8;
-/// Writes of at least this size are not copied into the buffer, because a system call takes less time than the copy.
+/// Writes of at least this size are not copied, because a system call takes less time than the copy.
 const LARGE_WRITE: usize = 16 * 1024;
 
 #[cfg(test)]
