@@ -9,7 +9,7 @@ use crate::config::Config;
 pub use crate::{
     copy::SiteDocument,
     fetch::Hop,
-    proxy::fuzzing::{ParsedRequest, Taken, take},
+    proxy::fuzzing::{ParsedRequest, ReadHead, take},
 };
 
 /// Returns the line number and the error message of each `[[expect]]` case that the configuration does not meet.
