@@ -123,8 +123,8 @@ pub async fn connect(
 }
 
 fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
-    // pingora disables verification if the server name is empty, so pass an IP address too. rustls sends no SNI for it
-    // (RFC 6066 §3).
+    // pingora disables verification if the server name is empty, so an IP address is passed as the server name too.
+    // rustls sends no SNI for an IP address (RFC 6066 §3).
     let server_name = match &origin.host {
         Host::Name(name) => name.to_string(),
         Host::Ip(address) => address.to_string(),

@@ -39,7 +39,7 @@ struct Socket {
 
 #[derive(Debug, thiserror::Error)]
 enum SocketError {
-    #[error("its path is longer than {MAX_PATH} bytes; choose a shorter cache.path")]
+    #[error("the path of the socket is longer than {MAX_PATH} bytes; choose a shorter cache.path")]
     TooLong,
     #[error("a file that is not a socket has this name; move it away")]
     Taken,

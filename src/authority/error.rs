@@ -29,11 +29,11 @@ pub enum AuthorityError {
     #[error("{} cannot contain both the certificate and the key of a new authority: configure two files", .0.display())]
     SamePath(PathBuf),
 
-    #[error("cannot read {}: {source}; check that the user that the proxy runs as may read it", path.display())]
+    #[error("cannot read {}: {source}; let the user of the proxy read it", path.display())]
     Read { path: PathBuf, source: io::Error },
 
     #[error(
-        "cannot write {}: {source}; check that the user that the proxy runs as may write to its folder, or create \
+        "cannot write {}: {source}; let the user of the proxy write to the folder of this file, or create \
          the certificate and key elsewhere and configure their paths", path.display()
     )]
     Write { path: PathBuf, source: io::Error },

@@ -163,7 +163,7 @@ fn without_egress(question: Question, source: &Source, policy: &Policy) -> Optio
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if the URL is allowed; 1 if it is refused, if robots.txt disallows it but the
+Exit status: 0 if the URL is allowed; 1 if it is refused, if robots.txt disallows it but the \
 configuration forwards it nevertheless, or if an input is invalid; 2 for a usage error.
 
 Try it:

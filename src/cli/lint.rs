@@ -171,7 +171,7 @@ Severities:
   warning  its meaning is probably not what the author intended, or crawlers disagree about it
   note     harmless, but good to know
 
-Exit status: 0 if there are only notes, or if the site has no robots.txt; 1 if there are errors or
+Exit status: 0 if there are only notes, or if the site has no robots.txt; 1 if there are errors or \
 warnings, or if the robots.txt cannot be fetched; 2 for a usage error.
 
 Try it:

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use super::{
-    Overrides, finish, load,
+    Overrides, config_options, finish, load,
     logs::{LogError, LogReader},
 };
 use crate::{
@@ -94,14 +94,14 @@ pub fn run(args: &ReplayArgs) -> ExitCode {
 
 /// Returns the report as text, and whether the command succeeds.
 fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
-    let path = match &args.evidence {
-        Some(path) => path.clone(),
+    let (path, options) = match &args.evidence {
+        Some(path) => (path.clone(), format!(" --set evidence.path={}", path.display())),
         None => {
-            load(args.config.as_deref(), &args.overrides)?
-                .0
-                .evidence
-                .ok_or(ReplayError::NoEvidence)?
-                .path
+            let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
+            (
+                config.evidence.ok_or(ReplayError::NoEvidence)?.path,
+                config_options(&sources),
+            )
         }
     };
     let unreadable = |error| ReplayError::Evidence {
@@ -124,7 +124,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
                     (Some(id), Replayed::Decision(logged, outcome)) if logged.id == **id => {
                         let text = match args.json {
                             true => shown_json(&name, number, logged, outcome, &replayer),
-                            false => show(logged, outcome, &replayer),
+                            false => show(logged, outcome, &replayer, &options),
                         };
                         let passes = match outcome {
                             ReplayOutcome::Same | ReplayOutcome::AsLogged => true,
@@ -281,7 +281,7 @@ fn shown_json(
     shown.to_string() + "\n"
 }
 
-fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replayer) -> String {
+fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replayer, options: &str) -> String {
     let mut text = format!(
         "{} {} {}\n",
         logged.time,
@@ -323,6 +323,13 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
     if let Some(refused) = usage.and_then(|usage| usage.refused.as_ref()) {
         line("usage", &refused.to_string());
     }
+    if let Some(sha256) = logged.robots_sha256 {
+        let origin = plain_message(&logged.origin, MAX_URL);
+        let _ = writeln!(
+            text,
+            "\nTo read this robots.txt: robotgate cache history {origin} --show {sha256}{options}"
+        );
+    }
     text
 }
 
@@ -332,8 +339,8 @@ const LISTED: usize = 100;
 const MAX_URL: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if every decision is the same or taken as logged; 1 if a decision differs, a decision cannot
-be made again (unless you give --allow-missing), a line cannot be read, or an input is invalid; 2 for a usage
+Exit status: 0 if every decision is the same or taken as logged; 1 if a decision differs, a decision cannot \
+be made again (unless you give --allow-missing), a line cannot be read, or an input is invalid; 2 for a usage \
 error.
 
 Try it:

@@ -282,7 +282,7 @@ const MAX_NAME: usize = 2 * 1024;
 const AFTER_HELP: &str = "\
 If a log has the name of a subcommand, write its path, such as ./verify.
 
-Exit status: 0 if the command succeeds and verify finds nothing wrong; 1 if verify finds something wrong, or
+Exit status: 0 if the command succeeds and verify finds nothing wrong; 1 if verify finds something wrong, or \
 the command fails; 2 for a usage error.
 
 Try it:

@@ -77,9 +77,9 @@ fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, c
         checker.complain(
             span.clone(),
             format!(
-                "other machines can reach {open}, so a token is required; write token-file = \"admin-token\" next to \
-                 it and create the file with \"(umask 77; openssl rand -hex 32 > admin-token)\", or listen on \
-                 \"127.0.0.1:{}\" only",
+                "other machines can reach {open}, so a token is required: add token-file = \"admin-token\" to [admin] \
+                 and create the file with \"(umask 77; openssl rand -hex 32 > admin-token)\", or listen only on \
+                 \"127.0.0.1:{}\"",
                 open.port()
             ),
         );

@@ -62,7 +62,7 @@ async fn who_leaves_gives_its_turn_to_the_next() {
     assert_eq!(pacer.waiting(), 3);
     drop(gone);
     assert_eq!(pacer.waiting(), 2);
-    // Request "b" gets its turn, but stops waiting before it receives it.
+    // The pacer grants request "b" its turn, but "b" is dropped before it learns of this.
     advance(Duration::from_secs(3)).await;
     while pacer.waiting() == 2 {
         tokio::task::yield_now().await;

@@ -63,7 +63,7 @@ words! {
 pub enum Unknown {
     #[error(transparent)]
     Missing(Missing),
-    #[error("the store of evidence does not have the robots.txt that decided")]
+    #[error("the store of evidence does not have the robots.txt that the decision was based on")]
     Text,
     #[error("the store of evidence does not have the tdmrep.json that the decision was based on")]
     Tdmrep,

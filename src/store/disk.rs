@@ -132,7 +132,7 @@ impl Disk {
                 Some(StoreChange::Keep { state, complete: true }) => return Ok(Some(state.clone())),
                 Some(StoreChange::Keep { state, complete: false }) => Some(state.clone()),
                 Some(StoreChange::Forget) => return Ok(None),
-                // The disk is closed, so the writer thread has closed the file or will do so soon.
+                // This `Disk` was told to close, so the writer thread has closed the cache file or will do so soon.
                 None if queue.closed => return Ok(None),
                 None => None,
             }

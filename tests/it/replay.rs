@@ -115,6 +115,12 @@ async fn altered_lines_are_found_in_plain_and_compressed_logs_and_on_standard_in
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
     assert_eq!(shown.code, Some(1));
+    let (_, command) = shown
+        .out
+        .split_once("To read this robots.txt: robotgate ")
+        .expect("the command");
+    let command: Vec<&str> = command.split_whitespace().collect();
+    assert_eq!(CliOutput::of(&command, "").await.out, ROBOTS, "{command:?}");
     let shown = replay(&gate, &["--id", &id, "--json"], &plain, "").await;
     let found = shown.json();
     assert_eq!(

@@ -34,8 +34,8 @@ pub(super) struct SharedLog {
     pub(super) state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
-    /// Notified when a batch with an even or with an odd number was written or lost. Two are enough, because requests
-    /// wait only for the batch that is being written and the next one.
+    /// Notified when a batch was written or lost: the first one for even numbers of batches, the second one for odd
+    /// numbers. Requests wait only for the batch that is being written and the next one.
     pub(super) done: [Notify; 2],
     /// Notified when more lines may fit into `lines`.
     pub(super) freed: Notify,

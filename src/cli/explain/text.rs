@@ -17,6 +17,7 @@ use crate::{
     config::Sources,
     decision::{Decision, Reason, Scope, Verdict},
     explanation::{AudienceStatement, ExplainedDecision},
+    origin::Reading,
     pace::{Cause, CrawlDelay},
     robots::{AgentLine, Disguise, Profile},
     text::{count, plain},
@@ -155,7 +156,11 @@ fn verdict(
         && let Some(phrase) = reading.phrase()
     {
         let path = String::from_utf8_lossy(path);
-        writeln!(out, "The decision is based on {phrase}: {}", plain(&path, MAX_URL))?;
+        let key = match reading {
+            Reading::Strict(_) => " (robots.strict-paths = false turns this off)",
+            _ => "",
+        };
+        writeln!(out, "The decision is based on {phrase}: {}{key}", plain(&path, MAX_URL))?;
     }
     if decision.question.terms.policy.profile == Profile::Rfc9309 {
         writeln!(

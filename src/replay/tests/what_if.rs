@@ -405,7 +405,7 @@ fn a_new_user_agent_asks_as_another_bot() {
     let without_text = found(&line, Some(&old), &to_agent("B"), None);
     assert_eq!(
         without_text,
-        "unknown: the store of evidence does not have the robots.txt that decided"
+        "unknown: the store of evidence does not have the robots.txt that the decision was based on"
     );
 }
 

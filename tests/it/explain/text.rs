@@ -250,6 +250,15 @@ async fn a_normalized_reading_that_decides_is_shown() {
 }
 
 #[tokio::test]
+async fn a_strict_reading_names_the_key_that_turns_it_off() {
+    let output = of_file(SHOP, "ExampleBot", "https://shop.example//shop").await;
+    assert_eq!(output.code, Some(1), "{}", output.errors);
+    let note =
+        "The decision is based on the path as servers read it: /shop (robots.strict-paths = false turns this off)\n";
+    assert!(output.out.contains(note), "{}", output.out);
+}
+
+#[tokio::test]
 async fn explain_says_that_no_group_or_no_rule_matches() {
     let output = of_file("User-agent: b\nDisallow: /", "a", "https://shop.example/").await;
     assert_eq!(output.code, Some(0));
