@@ -194,8 +194,8 @@ fn paint() -> Paint {
 }
 
 const AFTER_HELP: &str = "\
-While the proxy runs, the command queries the proxy over a socket next to the file of cache.path. Only the \
-proxy's own user and root can open that socket.
+While the proxy runs, the command queries the proxy over a socket next to the file of cache.path. Only \
+root and the user of the proxy can use the command.
 
 Exit status: 0 if the command succeeded; 1 if the site is not known, there is nothing to show, or the \
 server of a fleet could not be told to forget the site; 2 for a usage error.

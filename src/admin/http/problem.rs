@@ -16,7 +16,7 @@ pub(super) enum Problem {
     Method,
     #[error("{0}")]
     Bad(String),
-    #[error("the content is longer than 1 MiB")]
+    #[error("the content is longer than 1 MiB; send less in one request")]
     TooLarge,
     #[error("the content has to be JSON: send Content-Type: application/json")]
     MediaType,
