@@ -327,7 +327,10 @@ impl fmt::Display for Finding {
         match &self.kind {
             Kind::Changed => write!(f, "{lines} {were} changed after sealing ({entries})"),
             Kind::Missing => write!(f, "{missing} before this line"),
-            Kind::Added => write!(f, "{lines} {were} added after the lines that follow were sealed"),
+            Kind::Added => write!(
+                f,
+                "{lines} {were} added later: not sealed, although the lines that follow are"
+            ),
             Kind::Moved => write!(f, "{lines} {are} sealed, but at another place of the log ({entries})"),
             Kind::CutShort => write!(
                 f,
