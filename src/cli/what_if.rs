@@ -212,7 +212,11 @@ fn shown(report: &SummaryOutput<'_>) -> String {
         "are taken as logged, because an address, a credential or the pace decided",
     );
     for (why, number) in &summary.unknown {
-        count(*number, &format!("cannot be decided: {why}"));
+        let url = summary.unknown_urls.get(why).map_or("", String::as_str);
+        count(
+            *number,
+            &format!("cannot be decided: {why} (such as {})", plain_message(url, MAX_LINE)),
+        );
     }
     count(
         summary.unreadable_lines,

@@ -21,6 +21,9 @@ pub struct Summary {
     pub as_logged: u64,
     /// Decisions whose result with the change is not known, by the reason.
     pub unknown: BTreeMap<String, u64>,
+    /// The URL of the first of these decisions, by the reason.
+    #[serde(skip)]
+    pub unknown_urls: BTreeMap<String, String>,
     pub unreadable_lines: u64,
     /// Whether the change has other `[pace]` limits. Their effect is not computed.
     pub pace_changes: bool,
@@ -106,6 +109,9 @@ impl Summary {
                     Unknown::Missing(missing) => missing.reason(),
                     other => other.to_string(),
                 };
+                if !self.unknown_urls.contains_key(&why) {
+                    self.unknown_urls.insert(why.clone(), logged.url.to_string());
+                }
                 *self.unknown.entry(why).or_default() += 1;
             }
             Finding::Decided(effect, decision) => {

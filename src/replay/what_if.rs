@@ -70,7 +70,7 @@ pub enum Unknown {
     #[error("the decision depends on the site's tdmrep.json, and the log does not say whether the site has one")]
     NoTdmrep,
     #[error(
-        "the logged decision used no robots.txt, but the new decision needs one: add a robots.txt of the site to the change"
+        "the logged decision used no robots.txt, but the new decision needs one: give the robots.txt of the site (--robots ORIGIN=FILE)"
     )]
     NoLookup,
     #[error(

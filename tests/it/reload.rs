@@ -111,9 +111,23 @@ async fn a_bad_file_changes_nothing_and_its_mistakes_are_logged() {
     assert_eq!(gate.logged("configuration reloaded"), 0);
     let records: Vec<_> = gate.audit().into_iter().filter(|r| r["event"] == "decision").collect();
     assert!(records.iter().all(|record| record["config"] == records[0]["config"]));
+    ready_says(
+        &gate,
+        "ready\nthe new configuration was rejected, and the old one applies; the operational log says why\n",
+    )
+    .await;
     gate.reconfigure("bot = []");
     gate.reloaded(1).await;
+    ready_says(&gate, "ready\n").await;
     refused(&gate.get(&origin.url("/x")).await, "rule");
+}
+
+/// Waits until `/readyz` answers with `text`.
+async fn ready_says(gate: &Gate, text: &str) {
+    wait::until_async(text, async || {
+        (gate.admin("/readyz").await.text() == text).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

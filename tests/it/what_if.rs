@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{CliOutput, Gate, Origin};
+use crate::support::{CliOutput, Gate, Origin, refused};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\nAllow: /private/open\n\nUser-agent: B\nDisallow: /b\n";
 const OLD: &str = "
@@ -120,6 +120,24 @@ async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
     let checked = CliOutput::of(&["check", &new], "").await;
     assert_eq!(checked.code, Some(0), "{}\n{}", checked.errors, cases.out);
     assert!(cases.out.matches("[[expect]]").count() > 8, "{}", cases.out);
+}
+
+#[tokio::test]
+async fn a_decision_that_needs_another_robots_txt_is_named() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::start().await;
+    refused(&gate.get(&origin.url("/page")).user_agent("").await, "unidentified");
+    gate.audited(1).await;
+    let new = gate.file("new.toml").display().to_string();
+    let wildcard = "egress.allow = [\"127.0.0.0/8\"]\nidentity.unidentified = \"wildcard\"";
+    fs::write(&new, wildcard).expect("written");
+    let shown = what_if(&gate, &["--config", &new]).await;
+    let line = format!(
+        "1 cannot be decided: the logged decision used no robots.txt, but the new decision needs one: give the \
+         robots.txt of the site (--robots ORIGIN=FILE) (such as {})\n",
+        origin.url("/page")
+    );
+    assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);
 }
 
 #[tokio::test]

@@ -25,10 +25,16 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
         let evidence = context.live.generation().evidence().cloned();
         let sealer = context.live.generation().sealer().cloned();
         let sealing = sealer.filter(|sealer| sealer.state().fails).map(drop);
+        let reload = (context.service_info.last_reload)();
+        let rejected = reload.filter(|reload| reload.error.is_some());
         let troubles = [
             context.live.store().disk_trouble(),
             evidence.and_then(|evidence| evidence.trouble()),
             sealing.map(|()| "the audit log cannot be sealed; the operational log says why".to_owned()),
+            // Everybody may read this, so it does not quote the configuration.
+            rejected.map(|_| {
+                "the new configuration was rejected, and the old one applies; the operational log says why".to_owned()
+            }),
         ];
         let troubles = troubles.into_iter().flatten().map(|trouble| format!("{trouble}\n"));
         let (status, state) = match context.live.generation().evidence_is_stalled() {
