@@ -266,8 +266,7 @@ fn unreadable(path: &Path, sources: &Sources) -> Option<String> {
     let shown = path.display();
     let export = export(sources);
     let get = format!(
-        "get the certificate from the proxy. On its machine, as its user or root (for the packaged service, with the \
-         variable STATE_DIRECTORY=/var/lib/robotgate):\n{export}\nOn any machine:\n\
+        "get the certificate from the proxy. On its machine, as its user or root, with its configuration (--config):\n{export}\nOn any machine:\n\
          curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nThen name the copy with --ca FILE"
     );
     match fs::File::open(path) {

@@ -126,7 +126,7 @@ impl Limit {
             }
             Limit::ClientFetches => TOO_MANY_FETCHES,
             Limit::ClientLeaves => {
-                "this client has reached its limit of new hosts in a minute (proxy.max-client-leaves)"
+                "this client has reached its limit of certificates for new hosts in a minute (proxy.max-client-leaves)"
             }
             Limit::HeaderBytes => "the request's header section is too long (proxy.max-header-bytes)",
             Limit::HeaderFields => "the request has too many fields (proxy.max-header-fields)",

@@ -73,7 +73,7 @@ fn a_byte_order_mark_and_crlf_line_ends_are_ignored() {
 }
 
 #[test]
-fn every_key_of_the_configuration_is_read() {
+fn keys_of_every_section_are_read() {
     let config = good(
         r#"
         [proxy]

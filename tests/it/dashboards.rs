@@ -77,7 +77,7 @@ fn the_documentation_lists_every_reason_in_order() {
     let reasons = Reason::ALL.map(Reason::as_str);
     assert!(
         tables.contains(&reasons.map(str::to_owned).to_vec()),
-        "none of {tables:#?} is {reasons:?}"
+        "no table of docs/responses.md lists exactly {reasons:?}"
     );
 }
 

@@ -158,10 +158,15 @@ mod tests {
             let list = &document["components"]["schemas"][schema]["enum"];
             serde_json::from_value(list.clone()).unwrap()
         };
-        assert_eq!(words("Verdict"), Verdict::ALL.map(Verdict::as_str));
-        assert_eq!(words("Reason"), Reason::ALL.map(Reason::as_str));
-        assert_eq!(words("Enforcement"), Enforcement::ALL.map(Enforcement::as_str));
-        assert_eq!(words("Holds"), AnswerKind::ALL.map(AnswerKind::as_str));
+        let file = "left: openapi.json, right: the code";
+        assert_eq!(words("Verdict"), Verdict::ALL.map(Verdict::as_str), "{file}");
+        assert_eq!(words("Reason"), Reason::ALL.map(Reason::as_str), "{file}");
+        assert_eq!(
+            words("Enforcement"),
+            Enforcement::ALL.map(Enforcement::as_str),
+            "{file}"
+        );
+        assert_eq!(words("Holds"), AnswerKind::ALL.map(AnswerKind::as_str), "{file}");
         for word in words("Proof") {
             let proof: Result<AssumedProof, _> = serde_json::from_str(&format!("\"{word}\""));
             assert!(proof.is_ok(), "{word}: {proof:?}");

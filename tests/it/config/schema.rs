@@ -188,7 +188,12 @@ fn the_dictionary_of_the_fuzz_target_has_every_key_and_no_other() {
         .lines()
         .filter_map(|line| line.strip_prefix('"')?.strip_suffix('"'));
     let listed = lines.filter(|line| line.ends_with("]\\x0a") || line.ends_with(" = "));
-    assert_eq!(listed.map(str::to_owned).collect::<BTreeSet<_>>(), keys);
+    let listed: BTreeSet<_> = listed.map(str::to_owned).collect();
+    let differences: Vec<_> = listed.symmetric_difference(&keys).collect();
+    assert!(
+        differences.is_empty(),
+        "tests/fuzz/config.dict has too much or too little: {differences:?}"
+    );
 }
 
 const DICTIONARY: &str = include_str!("../../fuzz/config.dict");
