@@ -183,7 +183,7 @@ impl MetricsCollector {
         let (memory, disk) = (&snapshot.memory, &snapshot.disk);
         page.histogram(
             "robotgate_robots_wait_seconds",
-            "Time that requests waited for a robots.txt; 0 if there was a copy.",
+            "Time that requests waited for a robots.txt; 0 if a valid copy was in memory.",
             &metrics.robots_wait,
         )?;
         page.gauges(
@@ -370,7 +370,7 @@ impl MetricsCollector {
         )?;
         page.gauge(
             "robotgate_leaves",
-            "Certificates for hosts that robotgate keeps ready.",
+            "Certificates in memory that the authority issued for hosts.",
             snapshot.leaves as u64,
         )?;
         page.counter(
@@ -387,7 +387,7 @@ impl MetricsCollector {
         }
         page.counters(
             "robotgate_client_distrust",
-            "TLS handshakes that clients broke off, most often because they do not trust the authority.",
+            "How often clients rejected a certificate, most often because they do not trust the authority.",
             labelled("kind", metrics.distrust.iter()),
         )
     }

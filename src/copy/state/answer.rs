@@ -82,7 +82,7 @@ kinds! {
         fails: true,
     }
     LastCopy = "last-copy" {
-        meaning: "the site has been failing for long: its last good robots.txt decides",
+        meaning: "the site has been failing for so long that its last good robots.txt decides",
         severity: Warning,
         fails: true,
     }

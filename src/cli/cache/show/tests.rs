@@ -99,7 +99,7 @@ fn show_says_when_a_failing_site_is_tried_again_and_how_long_it_is_refused() {
     insta::assert_snapshot!(shown(state, &policy, begun + policy.unreachable.deny_for), @"
     Origin:           http://a.example
     Holds:            last-copy
-    Meaning:          the site has been failing for long: its last good robots.txt decides
+    Meaning:          the site has been failing for so long that its last good robots.txt decides
     Status:           200
     Fetched:          2026-09-21 14:13 UTC, 31 d 3 h ago
     Last try:         2026-09-22 18:00 UTC, 30 d ago
