@@ -64,8 +64,8 @@ pub enum AdminError {
          memory. Remove persist from the configuration to keep robots.txt files on disk"
     )]
     NotKept,
-    #[error("there is no file of cached robots.txt files at {}; name the configuration of the proxy (--config); if that does not \
-         set cache.path, also set STATE_DIRECTORY as the service does", .0.display())]
+    #[error("there is no file of cached robots.txt files at {}; name the configuration of the proxy with \
+         --config, or its state folder in STATE_DIRECTORY", .0.display())]
     Nothing(PathBuf),
     #[error(
         "{} is in use by a process that does not answer on the socket {}: a robotgate that could not create the \
