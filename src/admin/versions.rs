@@ -189,12 +189,14 @@ fn find<'v>(versions: &'v [Version], named: &str) -> Result<&'v Version, Version
     };
     let found = by_number.or_else(|| versions.iter().rev().find(is_named));
     found.ok_or_else(|| {
-        VersionError::Unknown(format!(
-            "there is no version {:?}; name it by its number, 1 to {}, or by the first digits of its SHA-256 \
-             ({MIN_DIGITS} at least)",
-            plain(named, MAX_NAME),
-            versions.len()
-        ))
+        VersionError::Unknown(match versions.len() {
+            0 => "no version of this site's robots.txt is stored".to_owned(),
+            count => format!(
+                "there is no version {:?}; name it by its number, 1 to {count}, or by the first digits of its SHA-256 \
+                 ({MIN_DIGITS} at least)",
+                plain(named, MAX_NAME)
+            ),
+        })
     })
 }
 
@@ -226,7 +228,7 @@ fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
     match diff.match_indices('\n').nth(MAX_LINES) {
         Some((end, _)) => {
             let more = diff[end + 1..].lines().count();
-            format!("{}\n… {more} more lines; --show prints each text\n", &diff[..end])
+            format!("{}\n… {more} more lines\n", &diff[..end])
         }
         None => diff,
     }
@@ -302,10 +304,6 @@ mod tests {
         let long = (0..MAX_LINES * 2).map(|line| format!("{line}\n")).collect::<String>();
         let diff = unified(b"", long.as_bytes(), "one", "two");
         assert_eq!(diff.lines().count(), MAX_LINES + 2);
-        assert!(
-            diff.ends_with("… 5002 more lines; --show prints each text\n"),
-            "{}",
-            &diff[diff.len() - 80..]
-        );
+        assert!(diff.ends_with("… 5002 more lines\n"), "{}", &diff[diff.len() - 80..]);
     }
 }

@@ -71,24 +71,21 @@ impl Recent {
         successor
     }
 
-    /// Returns the first `limit` lines after the line number `after`, of decisions whose verdict was not `allow`. If
-    /// `after` is `None`, returns the last `limit` lines.
-    pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
+    /// Returns the lines of decisions whose verdict was not `allow`: those after the line number `after`, or all.
+    pub fn tail(&self, after: Option<u64>) -> Tail {
         let ring = self.refused.lock();
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
         // Ignore a number from an earlier run of robotgate, which no line has had yet.
         let after = after.filter(|after| *after <= ring.newest);
         let (first, missed) = match after {
             Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),
-            None => (oldest.max((ring.newest + 1).saturating_sub(limit as u64)), 0),
+            None => (oldest, 0),
         };
         // This is at most the number of stored lines, so it fits into `usize`.
         let skipped = (first - oldest) as usize;
-        let lines: Vec<_> = (first..)
-            .zip(ring.lines.iter().skip(skipped).take(limit).cloned())
-            .collect();
+        let lines: Vec<_> = (first..).zip(ring.lines.iter().skip(skipped).cloned()).collect();
         Tail {
-            next: lines.last().map_or(ring.newest, |(number, _)| *number),
+            next: ring.newest,
             missed,
             lines,
         }
@@ -152,7 +149,7 @@ mod tests {
             lines: Vec::new(),
         };
         for after in [None, Some(0), Some(7)] {
-            assert_eq!(Recent::default().tail(after, 50), expected, "{after:?}");
+            assert_eq!(Recent::default().tail(after), expected, "{after:?}");
         }
     }
 
@@ -162,23 +159,17 @@ mod tests {
         for line in 1..=5 {
             recent.refused(format!("line {line}").as_bytes());
         }
-        for (after, limit, found, next) in [
-            (None, 2, &[4, 5][..], 5),
-            (None, 9, &[1, 2, 3, 4, 5], 5),
-            (Some(0), 2, &[1, 2], 2),
-            (Some(2), 2, &[3, 4], 4),
-            (Some(4), 2, &[5], 5),
-            (Some(5), 2, &[], 5),
-            (Some(900), 2, &[4, 5], 5),
+        for (after, found) in [
+            (None, &[1, 2, 3, 4, 5][..]),
+            (Some(0), &[1, 2, 3, 4, 5]),
+            (Some(2), &[3, 4, 5]),
+            (Some(5), &[]),
+            (Some(900), &[1, 2, 3, 4, 5]),
         ] {
-            let tail = recent.tail(after, limit);
-            assert_eq!(
-                (&*numbers(&tail), tail.next, tail.missed),
-                (found, next, 0),
-                "{after:?}"
-            );
+            let tail = recent.tail(after);
+            assert_eq!((&*numbers(&tail), tail.next, tail.missed), (found, 5, 0), "{after:?}");
         }
-        assert_eq!(&*recent.tail(Some(4), 1).lines[0].1, b"line 5");
+        assert_eq!(&*recent.tail(Some(4)).lines[0].1, b"line 5");
     }
 
     #[test]
@@ -187,9 +178,8 @@ mod tests {
         for _ in 0..1010 {
             recent.refused(b"{}");
         }
-        let tail = recent.tail(Some(4), 1);
-        assert_eq!((&*numbers(&tail), tail.missed), (&[11][..], 6));
-        assert_eq!(recent.tail(None, 5000).lines.len(), MAX_LINES);
+        let tail = recent.tail(Some(4));
+        assert_eq!((numbers(&tail)[0], tail.lines.len(), tail.missed), (11, MAX_LINES, 6));
     }
 
     #[test]
@@ -201,9 +191,9 @@ mod tests {
         let recent = before.successor();
         before.refused(b"late");
         assert!(recent.decisions().read().is_empty());
-        assert_eq!(numbers(&recent.tail(None, 50)), [0; 0]);
+        assert_eq!(numbers(&recent.tail(None)), [0; 0]);
         recent.refused(b"3");
-        let tail = recent.tail(Some(1), 50);
+        let tail = recent.tail(Some(1));
         assert_eq!((&*numbers(&tail), tail.missed), (&[3][..], 1));
     }
 
@@ -214,6 +204,6 @@ mod tests {
         for _ in 0..9 {
             recent.refused(&long);
         }
-        assert_eq!(numbers(&recent.tail(None, 50)), [7, 8, 9]);
+        assert_eq!(numbers(&recent.tail(None)), [7, 8, 9]);
     }
 }

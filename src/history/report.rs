@@ -126,9 +126,10 @@ impl Span {
         // If the whole time is too old for the history, the report is empty.
         let from = from.max(oldest).min(until.saturating_sub(1));
         let needs_sites = question.site.is_some() || matches!(question.by, By::Site | By::Answer);
+        let needs_refusals = question.bot.is_some() && question.by == By::Reason;
         let has_all = |resolution: &Resolution| {
             let first = now.saturating_sub(resolution.seconds() * (resolution.spans() - 1));
-            from >= first && !(*resolution == Resolution::Second && needs_sites)
+            from >= first && !(*resolution == Resolution::Second && (needs_sites || needs_refusals))
         };
         let resolution = Resolution::ALL.into_iter().find(has_all).unwrap_or(Resolution::Hour);
         let is_fit = |step: &u64| *step >= resolution.seconds() && (until - from) / step <= MAX_POINTS;

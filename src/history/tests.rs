@@ -247,12 +247,24 @@ fn a_bot_is_selected_by_its_label_and_shown_by_its_name() {
             assert!(rows.iter().all(|row| row["bot_label"] == bot), "{found:#}");
         }
     }
-    let at_site = HistoryQuestion {
-        site: Some(A),
-        ..question(0, 60, By::Bot)
-    };
-    let found = report(&proxy.history, 59, &at_site);
-    assert_eq!(totals(&found), [(Some("other"), 2), (Some("none"), 1)]);
+    for (selected, expected) in [
+        (
+            HistoryQuestion {
+                site: Some(A),
+                ..question(0, 60, By::Bot)
+            },
+            vec![(Some("other"), 2), (Some("none"), 1)],
+        ),
+        (
+            HistoryQuestion {
+                bot: Some("other"),
+                ..question(0, 60, By::Reason)
+            },
+            vec![(Some("rule"), 2)],
+        ),
+    ] {
+        assert_eq!(totals(&report(&proxy.history, 59, &selected)), expected);
+    }
 }
 
 #[test]

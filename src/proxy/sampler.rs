@@ -29,7 +29,7 @@ impl Sampler {
     /// there can be many. Takes some milliseconds.
     pub fn sample(&mut self, now: SystemTime, with_sites: bool) {
         let recent = self.live.recent();
-        let tail = recent.tail(Some(self.refusal), usize::MAX);
+        let tail = recent.tail(Some(self.refusal));
         self.refusal = tail.next;
         let logged: Vec<LoggedRefusal<'_>> = (tail.lines.iter())
             .filter_map(|(_, line)| serde_json::from_slice(line).ok())

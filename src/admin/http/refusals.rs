@@ -67,27 +67,18 @@ pub(super) async fn refusals(
     let filter = Filter::parse(&range.filter, SystemTime::now()).map_err(Problem::Bad)?;
     let limit = range.limit.unwrap_or(USUAL).min(MOST);
     let recent = context.live.recent();
-    let all = recent.tail(None, usize::MAX);
-    let tail = match filter.is_empty() {
-        true => recent.tail(range.after, limit),
-        false => recent.tail(range.after, usize::MAX),
-    };
+    let all = recent.tail(None);
+    let tail = recent.tail(range.after);
     let (mut next, mut lines) = (tail.next, tail.lines);
-    let mut found = match range.after {
-        Some(_) => lines.len(),
-        None => all.lines.len(),
-    };
-    if !filter.is_empty() {
-        lines.retain(|(_, line)| passes(&filter, line));
-        found = lines.len();
-        match range.after {
-            // The client's next request continues after the last line of this response.
-            Some(_) if lines.len() > limit => {
-                lines.truncate(limit);
-                next = lines.last().map_or(next, |(number, _)| *number);
-            }
-            _ => drop(lines.drain(..lines.len().saturating_sub(limit))),
+    lines.retain(|(_, line)| filter.is_empty() || passes(&filter, line));
+    let found = lines.len();
+    match range.after {
+        // The client's next request continues after the last line of this response.
+        Some(_) if found > limit => {
+            lines.truncate(limit);
+            next = lines.last().map_or(next, |(number, _)| *number);
         }
+        _ => drop(lines.drain(..found.saturating_sub(limit))),
     }
     Ok(Json(Refusals {
         next,
@@ -148,7 +139,7 @@ fn download(kind: &'static str, name: &'static str, content: Vec<u8>) -> Respons
 impl Selection {
     fn lines(&self, context: &Context) -> Result<Vec<Arc<[u8]>>, Problem> {
         let filter = Filter::parse(&self.filter, SystemTime::now()).map_err(Problem::Bad)?;
-        let lines = context.live.recent().tail(None, usize::MAX).lines.into_iter();
+        let lines = context.live.recent().tail(None).lines.into_iter();
         let lines = lines.map(|(_, line)| line).filter(|line| passes(&filter, line));
         Ok(lines.collect())
     }

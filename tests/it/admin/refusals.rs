@@ -56,6 +56,14 @@ async fn a_client_that_polls_gets_each_refusal_once() {
     }
     let last = get(&gate, "/api/v1/refusals?limit=2").await;
     assert_eq!(urls(&last), all[3..]);
+    for (query, found, held) in [("limit=2", 5, 5), ("after=1&limit=2", 4, 5), ("after=1&limit=9", 4, 5)] {
+        let tail = get(&gate, &format!("/api/v1/refusals?{query}")).await;
+        assert_eq!(
+            (&tail["found"], &tail["held"]),
+            (&json!(found), &json!(held)),
+            "{query}"
+        );
+    }
     let (mut seen, mut after) = (Vec::new(), 0);
     while let tail = get(&gate, &format!("/api/v1/refusals?after={after}&limit=2")).await
         && !urls(&tail).is_empty()
