@@ -29,8 +29,8 @@ cargo bench --bench proxy -- [CASE...] [--proxies NAME,...] [--rounds N] [--seco
   CASE       cases whose names contain this; all of them if none is named
   --list     name the cases
   --proxies  measure those whose names contain one of these: robotgate,bare,squid,HAProxy,mitmproxy,none
-  --rounds   how many times each proxy has its turn in a case (3)
-  --seconds  how long a turn is (0.3)
+  --rounds   how many times each proxy has its turn in a case (3); not for idle, tunnels, unread
+  --seconds  how long a turn is (0.3); not for idle, tunnels, unread
   --crowd    connections in the cases about idle ones (10000)";
 
 // === impl Options ===
