@@ -1,4 +1,5 @@
-//! Tests robotgates of a fleet with a real Redis. The clock is stopped, except while a robotgate waits for the server.
+//! Tests robotgates of a fleet with a real Redis. Tests stop the clock to skip long waits, but not while a robotgate
+//! waits for an answer of Redis.
 
 use tokio::time::{Instant as Clock, pause, resume};
 
@@ -47,8 +48,10 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     let long = limits(GAP, 5 * GAP);
-    let turn = first.turn(&site(), "a", long).await.expect("nobody was there");
+    let mut turn = first.turn(&site(), "a", long).await.expect("nobody was there");
     assert_eq!(turn.waited, Duration::ZERO, "a call is no wait");
+    turn.sent();
+    drop(turn);
     let waiting = ask(&second, long);
     until(|| second.local.waiting() == 1).await;
     let began = Clock::now();
@@ -60,9 +63,7 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
     assert_eq!(second.local.waiting(), 0);
     resume();
 
-    // The first robotgate's own limiter would let the request through. Only the fleet's server knows that it would wait
-    // too long.
-    drop(first.turn(&site(), "a", limits(Duration::ZERO, Duration::ZERO)).await);
+    // The first robotgate alone would send this request in time. Only the server knows of the second one's slot.
     let early = first.turn(&site(), "a", limits(GAP, GAP / 2)).await;
     let not_before = early.expect_err("the slot of the second gate is in the way").later.at;
     assert!(not_before > now() + GAP / 2);
@@ -165,8 +166,8 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
         let (asked, used) = (&gates[round % 2], &gates[round / 2 % 2]);
         let turn = used.turn(&site(), "a", at_once).await;
         turn.expect("it comes at the time that it was told").sent();
-        // A robotgate reports a late request to the fleet's server without waiting for the answer, so the first time
-        // that the server returns can be too early.
+        // A robotgate does not wait until the fleet's server has recorded a late request, so at first the server can
+        // return a time that is too early.
         let mut at = None;
         while at
             < gates
