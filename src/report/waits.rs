@@ -31,6 +31,8 @@ pub(super) struct Wait {
 pub(super) struct Waits {
     /// The longest waits and some shorter ones, in no order.
     longest: Vec<Wait>,
+    /// The shortest wait that the last [`cut`](Self::cut) kept, if there were enough waits.
+    shortest: Duration,
     /// The number of waits for a turn or for a robots.txt, and their sum.
     pub(super) turn: (u64, Duration),
     pub(super) robots: (u64, Duration),
@@ -65,8 +67,7 @@ impl Waits {
             };
             total.0 += 1;
             total.1 = total.1.saturating_add(waited);
-            let is_short = self.longest.len() >= MAX_WAITS && waited <= self.longest[MAX_WAITS - 1].waited;
-            if is_short {
+            if waited <= self.shortest {
                 continue;
             }
             self.longest.push(Wait {
@@ -86,6 +87,10 @@ impl Waits {
         self.longest
             .sort_by_key(|wait| (Reverse(wait.waited), wait.time, wait.what));
         self.longest.truncate(MAX_WAITS);
+        self.shortest = self
+            .longest
+            .get(MAX_WAITS - 1)
+            .map_or(Duration::ZERO, |wait| wait.waited);
     }
 
     /// Finds the bots and URLs of the longest waits in the decisions of `lines` and of the portion before. A decision
@@ -116,3 +121,30 @@ impl Waits {
 }
 
 const MAX_WAITS: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_long_wait_is_kept_wherever_it_comes() {
+        let mut waits = Waits::default();
+        let short = std::iter::repeat_n(1, MAX_WAITS - 1);
+        for micros in short.chain([9, 7, 8, 1, 7]) {
+            let line = json!({
+                "event": "completion", "time": "2026-11-22T10:00:00.000000Z", "id": "1", "pace_wait_us": micros,
+            });
+            let line = line.to_string();
+            match LogLine::parse(line.as_bytes()) {
+                LogLine::Record(record) => waits.add(&record),
+                other => panic!("{other:?}"),
+            }
+        }
+        waits.find_requests(&[]);
+        let longest = waits.longest().iter().map(|wait| wait.waited.as_micros());
+        assert_eq!(longest.take(5).collect::<Vec<_>>(), [9, 8, 7, 7, 1]);
+        assert_eq!(waits.turn.0, MAX_WAITS as u64 + 4);
+    }
+}
