@@ -2,7 +2,7 @@
 //! is intercepted.
 //!
 //! This module never overwrites a certificate or key, never prints a key, and never issues a leaf that is valid longer
-//! than the authority. It never reads the clock, except through the clock that [`Leaves`] gets.
+//! than the authority. Only [`Leaves`] reads a clock.
 
 use std::{
     fmt,
@@ -67,8 +67,8 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// Fails if only one of the files exists, if the two do not belong together or may not sign leaves, or if a file
-    /// cannot be read or written.
+    /// Fails if a file cannot be read or written, if the certificate may not sign leaves, if the key is not its key, or
+    /// if only one file exists although no creation was interrupted.
     pub fn load_or_create(
         certificate: &Path,
         key: &Path,
@@ -81,8 +81,7 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // An interrupted creation would have left the directory, with the missing file under a temporary name. So
-            // there is nothing to complete.
+            // An interrupted creation would have left the missing file in this folder, under a temporary name.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }
@@ -117,7 +116,7 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// Fails if this user cannot write there.
+    /// Fails if this process may not create files there.
     pub fn check_folders(certificate: &Path, key: &Path) -> Result<(), AuthorityError> {
         for path in [certificate, key] {
             let folder = files::folder_of(path);
@@ -167,8 +166,8 @@ impl Authority {
         &self.chain.subject
     }
 
-    /// Returns the extensions that RFC 5280 §4.2.1 requires but the certificates lack. Strict clients then refuse the
-    /// leaf certificates.
+    /// Returns the extensions that RFC 5280 §4.2.1 requires but the certificates of the file lack. If there are any,
+    /// strict clients refuse the leaves.
     pub fn lacks(&self) -> &[&'static str] {
         &self.chain.lacks
     }
@@ -183,8 +182,8 @@ impl Authority {
         self.chain.validity.not_after
     }
 
-    /// Issues a leaf certificate for the host `name`, with a new key. It is valid from an hour before `now` until
-    /// [`LEAF_LIFE`] after it, but never longer than the authority.
+    /// Issues a leaf certificate for the host `name`, with a new key. The leaf is valid from an hour before `now` until
+    /// [`LEAF_LIFE`] after `now`, but only while the authority is valid too.
     ///
     /// Takes up to several milliseconds of CPU time, so do not call it on asynchronous threads.
     ///
@@ -220,7 +219,7 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Logs what may soon go wrong with the certificate, or what strict clients object to.
+    /// Warns if some clients refuse the leaves, or if the certificate expires soon.
     fn warn(&self, now: SystemTime) {
         let subject = self.subject();
         if !self.lacks().is_empty() {

@@ -1,7 +1,7 @@
 //! Identifies the client: maps its proof and its User-Agent field to a configured bot or to a product token.
 //!
-//! It does no I/O, allocates nothing for a request, and does not decide what a bot may fetch. A User-Agent proves
-//! nothing; a credential, a client certificate or an address does ([`Proof`]).
+//! This module does no I/O, allocates nothing for a request, and does not decide what a bot may fetch. A credential, a
+//! client certificate or an address can be a [`Proof`], but a User-Agent proves nothing.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -90,7 +90,7 @@ pub enum IdentityMismatch {
     Agent,
     /// A required proof is missing, or the credential is invalid.
     Unproven {
-        /// The kinds of proof that the bot accepts.
+        /// The kinds of proof that would be accepted.
         by: ProofKinds,
     },
 }

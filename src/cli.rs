@@ -96,8 +96,8 @@ impl Cli {
     }
 }
 
-/// Loads the configuration without the files with secrets, which the person who types a command often may not read.
-/// Also returns the sources, for messages that suggest a command.
+/// Loads the configuration, but not the files with secrets, because the user of a command often may not read them.
+/// Also returns the configuration's sources, for messages that suggest a command.
 fn load(file: Option<&Path>, overrides: &Overrides) -> Result<(Config, Sources), ConfigError> {
     let sources = overrides.sources(file)?;
     Ok((Config::load_without_credentials(&sources)?, sources))
@@ -118,7 +118,7 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     }
 }
 
-/// Prints the text or the error of a command. The flag says whether the exit status is 0.
+/// Prints the text or the error of a command. The `bool` says whether the exit status is 0.
 fn finish(outcome: Result<(String, bool), impl std::fmt::Display>) -> ExitCode {
     match outcome {
         Ok((text, is_good)) => match print(text) {

@@ -6,14 +6,13 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::plain;
 
-/// Returns the width of the terminal on standard output or, without a terminal, the value of `COLUMNS`: between 40 and
-/// 200, and 100 if neither is known.
+/// Returns the width of the terminal on standard output; without a terminal, the value of `COLUMNS`, or else 100. The
+/// result is between 40 and 200.
 pub(crate) fn columns() -> usize {
     columns_of(io::stdout())
 }
 
 pub(crate) fn columns_of(output: impl AsFd) -> usize {
-    // `COLUMNS` comes second, because shells set it but usually do not export it.
     let terminal = rustix::termios::tcgetwinsize(output).ok();
     let columns = terminal
         .map(|size| usize::from(size.ws_col))

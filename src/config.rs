@@ -77,9 +77,9 @@ pub struct Config {
     pub robots: Robots,
     pub refusals: Refusals,
     pub cache: Cache,
-    /// `[evidence]`: the store of the robots.txt texts that decisions are based on, if there is one.
+    /// `[evidence]`: the store of the texts and configurations that decisions are based on, if there is one.
     pub evidence: Option<EvidenceOptions>,
-    /// `evidence.seal-path` and `evidence.seal-origin`: where the sealed audit log is, and its name.
+    /// `evidence.seal-path` and `evidence.seal-origin`: the seal folder, and the name of the audit log in checkpoints.
     pub seal: SealOptions,
     /// `evidence.seal`: whether the proxy itself seals the audit log.
     pub seals: bool,
@@ -108,7 +108,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, is empty or has mistakes; the error lists all of them.
+    /// Fails if the file cannot be read, is empty or has mistakes; the error lists all mistakes.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::All)
     }
@@ -170,9 +170,9 @@ impl Config {
         Reading::of(environment, text, reads, Recording::Nothing).checked(text)
     }
 
-    /// Returns the configuration of an empty file: each key has its default in `environment`.
+    /// Returns the configuration in which each key has its default in `environment`.
     pub fn built_in(environment: &Environment) -> Self {
-        // An empty file has no mistakes, so `complaints` is empty.
+        // A text without keys has no mistakes to report.
         let text = SourceText::default();
         Reading::of(environment, &text, Reads::All, Recording::Nothing).config
     }
@@ -235,7 +235,7 @@ impl Config {
         config
     }
 
-    /// Returns another key that names the same file as `key`, whose value is `path`.
+    /// Returns a key other than `key` that also names the file `path`.
     fn conflicting_use(&self, key: &str, path: Option<&Path>) -> Option<&'static str> {
         let tls = self.proxy.tls.as_ref();
         [
@@ -271,8 +271,8 @@ impl Config {
             .collect()
     }
 
-    /// Finds bots without `robots-agents` whose `user-agents` do not match their name, although sites may have rules
-    /// for the name in `user-agents`. Returns each bot's name and the first product in its `user-agents`.
+    /// Finds bots without `robots-agents` whose `user-agents` do not contain the bot's name. Sites may have rules for a
+    /// product in `user-agents` instead. Returns each bot's name and the first of these products.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);
@@ -319,7 +319,7 @@ impl Config {
             .collect()
     }
 
-    /// If the audit log is in a folder that robotgate watches, each of its lines wakes the watcher.
+    /// If robotgate watches the folder of the audit log, each new line wakes the watcher.
     fn audit_is_watched(&self, file: Option<&Path>) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;

@@ -26,7 +26,7 @@ use crate::{
 pub(crate) struct Kind<T> {
     /// For log messages, such as "the file of cached robots.txt files".
     pub(crate) name: &'static str,
-    /// What happens without the data of a damaged file, as a sentence for the log without a full stop.
+    /// What the loss of a damaged file means: a sentence for the log, without its full stop.
     pub(crate) loss: &'static str,
     /// Creates the tables of a new database and checks those of an old one.
     pub(crate) wrap: fn(Database) -> Result<T, FileError>,
@@ -50,8 +50,8 @@ pub(crate) struct Pause {
     until: Option<Instant>,
 }
 
-/// Checks whether this process may read and write the file at `path`, or create it. Creates nothing, and finds no
-/// damage.
+/// Checks whether this process may read and write the file at `path`, or create it. Creates nothing, and does not
+/// look for damage.
 pub(crate) fn check(path: &Path) -> Result<(), FileError> {
     let looked = match files::open_to_write(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => may_make_in(path.parent().unwrap_or(Path::new("/"))),
@@ -103,8 +103,8 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
     }
 }
 
-/// Opens the file at `path`. Does not create it, or rename it if it is damaged. redb repairs it after a process was
-/// killed.
+/// Opens the file at `path`, but never creates or renames it. If a process was killed while it had the file open, redb
+/// repairs the file.
 pub(crate) fn open_existing<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize) -> Result<T, FileError> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     open_database(kind, file, path, cache_bytes, Check::Skip)
@@ -194,7 +194,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// Drops references to a database. Dropping the last one writes to the file. If redb panics then, ignores the panic.
+/// Drops references to a database. Dropping the last one writes to the file, and a panic of redb is ignored.
 pub(crate) fn close<T>(database: impl IntoIterator<Item = T>) {
     let _ = guarded(|| {
         database.into_iter().for_each(drop);
@@ -209,7 +209,7 @@ impl Trouble {
         self.0.lock().clone()
     }
 
-    /// Records why nothing can be written. Logs this text, unless it is the one that is already recorded.
+    /// Records and logs why nothing can be written, unless the same text is already recorded.
     pub(crate) fn begin(&self, path: &Path, text: String) {
         let mut trouble = self.0.lock();
         if trouble.as_ref() != Some(&text) {
@@ -254,7 +254,7 @@ pub enum FileError {
     Stays { what: String, why: String },
     #[error("{0}; check the path, its permissions and the room on the disk")]
     Io(#[from] io::Error),
-    /// The file is closed: after an error until the writer opens it again, or because the program is ending.
+    /// The file was closed after an error and is not open again yet, or the program is ending.
     #[error("it is closed")]
     Closed,
 }

@@ -48,7 +48,7 @@ words! {
         /// For a tunnel only: the origin allows some paths and disallows others, and the requested path is not visible.
         Unverifiable = "unverifiable",
         /// The URL is allowed, but the request came too early ([`Reason::Pace`]).
-        // No robots.txt leads to this verdict, so no `[[expect]]` case can expect it.
+        // It depends on the time of the request, so no `[[expect]]` case can expect it.
         #[serde(skip_deserializing)]
         Defer = "defer",
     }
@@ -60,19 +60,19 @@ pub struct Decision {
     pub verdict: Verdict,
     pub reason: Reason,
     pub enforcement: Enforcement,
-    /// Whether the request is forwarded to the origin. With the enforcement `report`, so is a request that the site
-    /// disallows.
+    /// Whether the request is forwarded to the origin. With the enforcement `report`, this is true even if the site
+    /// disallows the request.
     pub forwarded: bool,
-    /// The rule of the robots.txt that decided, if there is one.
+    /// The rule that decided, if there is one.
     pub rule: Option<RuleId>,
     /// The form of the path that decided. `None` if no rules were consulted, or for a tunnel, whose path is not
     /// visible.
     pub reading: Option<Reading>,
     pub question: Question,
-    /// What the cache knew of the origin's robots.txt, if the decision needed it.
+    /// What the cache knew of the origin's robots.txt, if it was looked up.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if robotgate knew this without the robots.txt; or that the site's
-    /// `Crawl-delay` is too long.
+    /// Why bots may not reach the origin, if this was known before the robots.txt was looked up. With the reason
+    /// `pace`: that the site's `Crawl-delay` is too long.
     pub prohibited: Option<String>,
     /// `None` unless the request came too early.
     deferral: Option<Deferral>,
@@ -117,13 +117,13 @@ impl Decision {
         self
     }
 
-    /// Turns the decision into a refusal, which no rule and no reading of the path decided.
+    /// Turns the decision into a refusal. Removes the rule and the reading, which led to the earlier verdict.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
         (self.rule, self.reading) = (None, None);
         // With the enforcement `report`, an earlier step may have recorded a forbidden use without refusing the
-        // request. If the reason is not `usage`, the report must not say that this use refuses it.
+        // request. If the request is refused for another reason, that use must not appear as the cause.
         if reason != Reason::Usage
             && let Some(usage) = &mut self.usage
         {
@@ -213,13 +213,13 @@ impl Decision {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
     }
 
-    /// Returns the robots.txt copy that decided.
+    /// Returns the copy whose rules apply, if any.
     pub fn copy(&self) -> Option<&RobotsCopy> {
         self.answer()?.copy().map(|copy| &**copy)
     }
 
-    /// Returns the first product token of the bot for which the robots.txt has a group, or else the bot's first product
-    /// token. `None` if no robots.txt was consulted.
+    /// Returns the bot's first product token that has a group in the robots.txt, or else its first product token.
+    /// `None` if no robots.txt was consulted.
     pub fn agent(&self) -> Option<&str> {
         self.matched_agent().map(|(token, _)| token)
     }
@@ -234,8 +234,8 @@ impl Decision {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
 
-    /// Returns the same as [`agent`](Self::agent). If no robots.txt was consulted, returns the bot's first product
-    /// token, or `*` for a client without one.
+    /// Like [`agent`](Self::agent). But if no robots.txt was consulted, returns the bot's first product token, or `*`
+    /// for a client without one.
     pub fn token(&self) -> &str {
         self.agent().unwrap_or_else(|| self.question.robots_identity().token())
     }
@@ -255,7 +255,7 @@ impl Decision {
         Some((self.reading?, readings.text(self.reading?).into_owned()))
     }
 
-    /// Returns the same as [`read`](Self::read), but `None` if the path decided as it was sent.
+    /// Like [`read`](Self::read), but returns `None` for the path as it was sent.
     pub fn read_as(&self) -> Option<(Reading, Vec<u8>)> {
         self.reading.filter(|reading| *reading != Reading::Sent)?;
         self.read()
@@ -334,11 +334,11 @@ fn sentence_of(cause: Cause) -> &'static str {
     }
 }
 
-/// The maximum work of a decision, in bytes searched for patterns with wildcards. At worst, this takes some twenty
-/// milliseconds, and real sites stay far below it.
+/// The maximum work of a decision, in bytes that it searches to match patterns with wildcards. At worst, this takes
+/// some twenty milliseconds, and real sites stay far below it.
 pub const BUDGET: usize = 1 << 22;
-/// The maximum work on the thread that serves the request, where it delays other requests: about two milliseconds at
-/// worst.
+/// Like [`BUDGET`], but for the work on the thread that serves the request, where it delays other requests. At worst,
+/// this takes about two milliseconds.
 pub const AT_ONCE: usize = 1 << 19;
 /// `Retry-After` while a fetch is running. Most fetches take no longer.
 const WHILE_PENDING: Duration = Duration::from_secs(5);

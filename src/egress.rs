@@ -80,8 +80,8 @@ impl Egress {
         }
     }
 
-    /// Checks again that robotgate itself does not listen on an address, because it can have started to since the first
-    /// check. Call this after connecting and before sending.
+    /// Checks again that `address` does not lead to robotgate itself, because a reload may have added a listener since
+    /// the first check. Call this after connecting and before sending.
     ///
     /// # Errors
     /// Fails if robotgate now listens there.

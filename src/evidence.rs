@@ -41,7 +41,7 @@ pub struct EvidenceOptions {
     pub path: PathBuf,
     /// How long to keep a text after the last day on which it was in use.
     pub keep: Duration,
-    /// Maximum bytes of the compressed texts. Above that, the texts that have been unused for the longest time are
+    /// Maximum bytes of the compressed texts and the history. Above that, what has been unused for the longest time is
     /// removed.
     pub max_bytes: u64,
     /// Whether requests are refused if the robots.txt that decides them could not be stored.
@@ -58,7 +58,7 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EvidenceState {
     pub texts: u64,
-    /// Size of the compressed texts, and its configured maximum, in bytes.
+    /// Size of the compressed texts, in bytes.
     pub bytes: u64,
     pub max_bytes: u64,
     /// How many times a text could not be stored before the first decision that is based on it.
@@ -154,8 +154,8 @@ impl Evidence {
         }
     }
 
-    /// Records what a site answered when its robots.txt was fetched, without waiting for the disk. `before` is the
-    /// previous answer, if that was different.
+    /// Queues what a site answered when its robots.txt was fetched. `before` is the previous answer, if its text was
+    /// different.
     pub fn saw(&self, before: Option<Sighting>, seen: Sighting) {
         let day = day_of(seen.at);
         self.shared.saw(before, seen, day);

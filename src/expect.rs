@@ -25,7 +25,7 @@ pub enum LoadError {
 pub struct Unmet {
     /// The file's name, or words such as "the built-in configuration".
     source_name: String,
-    /// The line number of each case in the configuration file, and how the decision differs from it.
+    /// The line number of each case, and how the decision differs from what the case expects.
     cases: Vec<(usize, String)>,
     /// Number of all `[[expect]]` cases.
     of: usize,
@@ -46,7 +46,7 @@ pub fn load(sources: &Sources) -> Result<Config, LoadError> {
     }))
 }
 
-/// Returns the `[[expect]]` cases that are not met: the line number of each, and how the decision differs from it.
+/// Returns the line number of each `[[expect]]` case that is not met, and how the decision differs.
 pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
     config
         .expect
@@ -95,8 +95,8 @@ fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decisio
     question.decide_with(prohibited, robots)
 }
 
-/// Cases are decided in 1970, before the `until` of any `[[https.tunnel]]`, so that results do not change as time
-/// passes.
+/// The time for which cases are decided. It is before the `until` of any `[[https.tunnel]]`, so that results do not
+/// change as time passes.
 const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 // === impl Unmet ===
@@ -159,8 +159,7 @@ mod tests {
             ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
             ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
             ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
-            // An entry applies even after its `until`. Otherwise, robotgate would not start with this file from that
-            // day on.
+            // A case ignores `until`. Otherwise, robotgate would reject this configuration from that day on.
             (
                 "https.tunnel = [{ host = \"a.example\", reason = \"pinned\", until = 2020-01-01 }]\n",
                 "https://a.example/private",

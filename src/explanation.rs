@@ -20,12 +20,12 @@ pub(crate) struct ExplainedDecision<'a> {
     pub(crate) url: &'a str,
     /// The groups of the robots.txt that apply to the bot. `None` if the decision did not depend on the robots.txt.
     pub(crate) groups: Option<(Choice<'a>, Vec<Group<'a>>)>,
-    /// Set only if the rules of a robots.txt decided.
+    /// How the rules apply to the path. `None` if robotgate could not or need not apply them.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<AudienceStatement<'a>>,
     /// What kind of file the site sent, if it is not a robots.txt.
     pub(crate) disguise: Option<Disguise>,
-    /// The kinds of proof that the bot accepts. `None` if the proxy serves the bot without a proof.
+    /// The kinds of proof that the bot can show. `None` if the proxy serves the bot without a proof.
     pub(crate) proofs: Option<String>,
     /// Whether robotgate requested the site's `tdmrep.json`. `None` if the decision does not need this file.
     pub(crate) tdmrep_asked: Option<bool>,
@@ -34,12 +34,12 @@ pub(crate) struct ExplainedDecision<'a> {
 pub(crate) struct Why<'a> {
     pub(crate) explanation: Explanation<'a>,
     pub(crate) body: &'a [u8],
-    /// The form of the path that robotgate decided by, and the path in it. `None` for the path as sent.
+    /// The reading of the path that robotgate decided by, and the path in this reading. `None` for the path as sent.
     pub(crate) read_as: Option<(Reading, Vec<u8>)>,
     pub(crate) line: Option<u32>,
 }
 
-/// `applies` is `None` if no bot was identified.
+/// A statement, and whether it applies to the bot. `applies` is `None` if no bot was identified.
 pub(crate) struct AudienceStatement<'a> {
     pub(crate) statement: Statement<'a>,
     pub(crate) applies: Option<bool>,
@@ -65,11 +65,11 @@ impl<'a> ExplainedDecision<'a> {
         let groups = body.filter(|_| depends_on_robots);
         let groups = groups.map(|body| groups_for(profile, body, choice));
         let why = body.and_then(|body| {
-            // There is no explanation if no rules decided: the robots.txt is too complex, or it was not needed.
+            // There is nothing to explain if no rules were applied: the robots.txt is too complex, or was not needed.
             let (reading, path) = match &decision.question.scope {
                 // The path in a tunnel is not visible, but a rule for the whole site also decides `/`.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
-                // A statement about the use of the content decided. The rules allow every reading of the path.
+                // The use of the content decided, not a rule. The rules allow every reading of the path.
                 Scope::Path { .. } if decision.reason == Reason::Usage => {
                     (Reading::Sent, decision.target().decided_path().to_vec())
                 }
@@ -77,7 +77,6 @@ impl<'a> ExplainedDecision<'a> {
             };
             let mut explanation = explain(profile, body, choice, &path);
             if decision.reason == Reason::Usage {
-                // The site's statement about the use of its content decided, not a rule.
                 explanation.rule = None;
                 explanation.competitors.clear();
             }
@@ -110,7 +109,7 @@ fn is_tdmrep_asked(usage: &UsageReport) -> Option<bool> {
     usage.tdmrep.map(|state| state != TdmrepState::NotAsked)
 }
 
-/// Returns the line of the robots.txt that decided: of a rule, or of a statement that forbids a use.
+/// Returns the line of the robots.txt that decided: a rule, or a statement that forbids a use of the content.
 pub(crate) fn deciding_line(decision: &Decision) -> Option<u32> {
     let refused = decision.usage.as_deref().and_then(|usage| usage.refused.as_ref());
     let statement = refused.and_then(UseRefusal::statement);

@@ -12,7 +12,7 @@ use self::queue::Queue;
 #[derive(Debug)]
 pub(crate) struct FairSemaphore<K>(Mutex<Queue<K, Arc<SetOnce<()>>>>);
 
-/// A permit, or a place in the queue for one. It returns to the semaphore when dropped.
+/// A place in the queue for a permit, and later the permit. Dropping this value gives up either.
 #[derive(Debug)]
 pub(crate) struct FairPermit<K: Copy + Eq + Hash> {
     semaphore: Arc<FairSemaphore<K>>,
@@ -47,7 +47,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
 /// Gives the free permits to the tasks whose turn it is.
 fn start<K: Copy + Eq + Hash>(queue: &mut Queue<K, Arc<SetOnce<()>>>) {
     while let Some(turn) = queue.start() {
-        // The queue returns each turn only once.
+        // This cannot fail, because the queue returns each turn only once.
         let _ = turn.set(());
     }
 }

@@ -88,11 +88,11 @@ pub trait Fetch: Send + Sync + 'static {
         None
     }
 
-    /// Writes to the audit log, before a robots.txt is used, that another robotgate of the fleet has fetched it.
+    /// Writes to the audit log that another robotgate of the fleet has fetched a robots.txt. Called before it is used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
-    /// Called after a fetch, by this or another robotgate of the fleet, has changed the state of the origin. Must not
-    /// block.
+    /// Called when a fetch has changed the state of the origin, even if another robotgate of the fleet fetched. Must
+    /// not block.
     fn learned(&self, _learned: &Learned<'_>) {}
 }
 
@@ -130,7 +130,7 @@ pub struct FinishedFetch<'a> {
     pub policy: &'a Policy,
 }
 
-/// Why a robots.txt could not be fetched, for causes other than the origin. The origin's state does not change.
+/// Why robotgate cannot fetch or use a robots.txt, if the origin is not the cause. The origin's state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]
@@ -261,7 +261,7 @@ impl Fetcher {
         if let Some(etag) = etag {
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
-                // Some servers answer a request with an ETag with a client error, or with a 304 for a different ETag.
+                // If a request has an ETag, some servers answer with a client error or with a 304 for a different ETag.
                 // So repeat the request without the ETag, except after a 429.
                 HopEnd::Response(received) if matches!(received.status, 304 | 400..=428 | 430..=499) => {}
                 end => return self.follow_redirects(end, hops).await,
@@ -271,8 +271,7 @@ impl Fetcher {
         self.follow_redirects(end.map_err(Failure::of_origin)?, hops).await
     }
 
-    /// Follows up to [`MAX_REDIRECTS`] redirects, without an entity tag, because robotgate knows only that of the first
-    /// URL.
+    /// Follows up to [`MAX_REDIRECTS`] redirects. Sends no entity tag, because robotgate knows only the first URL's.
     async fn follow_redirects(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };

@@ -1,5 +1,5 @@
-//! Reads files, and helps to replace whole files. Reading never blocks, because a pipe without a writer could otherwise
-//! block a reload forever. A file with a secret is refused if other users can read it.
+//! Reads regular files, and helps to replace whole files. Refuses pipes, because a pipe without a writer could block a
+//! reload forever. A file with a secret is refused if other users can read it.
 
 use std::{
     ffi::OsString,
@@ -156,7 +156,7 @@ fn who(mode: u32) -> &'static str {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => {
-            "; the user that robotgate runs as has to be its owner, or in its group with the mode 640"
+            "; the file has to belong to the user that robotgate runs as, or to a group of that user with the mode 640"
         }
         _ => "",
     }

@@ -60,8 +60,9 @@ pub struct Fleet {
 /// Counters since the program's start. A reload does not reset them.
 #[derive(Debug, Default)]
 pub struct FleetCounts {
-    /// Calls to the fleet's server, and how many of them failed.
+    /// Calls to the fleet's server.
     pub calls: AtomicU64,
+    /// Calls that failed.
     pub errors: AtomicU64,
     /// Copies of other robotgates that this robotgate used.
     pub copies_used: AtomicU64,
@@ -149,7 +150,7 @@ impl Fleet {
         })
     }
 
-    /// Returns why the fleet's server cannot be used now, or `None` if it is used.
+    /// Returns why the fleet's server cannot be used now, or `None` if it can.
     pub fn error(&self) -> Option<String> {
         self.client.error()
     }
@@ -194,8 +195,8 @@ fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listen
             listener.notify_one();
         }
     } else if let Some(message) = channel.read(&payload)
-        // This robotgate also receives its own messages, and ignores those that forget an origin. It needs those about
-        // a pause, which the fleet's server can have made longer.
+        // This robotgate also receives its own messages. It ignores those that forget an origin, but needs those about
+        // a pause, because the fleet's server can have made the pause longer.
         && !(message.by == name && matches!(message.notice, Notice::Forgotten(_)))
         && inbox.try_send(message).is_err()
     {
@@ -214,7 +215,7 @@ impl FetchListener {
 impl Drop for FetchListener {
     fn drop(&mut self) {
         let mut listeners = self.listeners.0.lock();
-        // Another task may have registered for the same key since then.
+        // Another task may have registered for the same key after this one.
         if listeners
             .get(&self.key)
             .is_some_and(|held| held.as_ptr() == Arc::as_ptr(&self.notify))

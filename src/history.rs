@@ -1,11 +1,11 @@
-//! What happened in the last days, for operators: decisions by verdict, reason, bot and site, the rules that refused,
-//! and how sites answered. It keeps five minutes by the second, a day by the minute, and eight days by the hour.
+//! The history of the last days, for operators: decisions by verdict, reason, bot and site, the rules that refused, and
+//! how sites answered. It keeps five minutes by the second, a day by the minute, and eight days by the hour.
 //!
 //! No request waits for it. About once a second, the service passes it a [`Sample`]. It reads no clock and opens no
 //! file.
 //!
-//! It takes at most about 10 MiB (the limits are in `rings`). The numbers by verdict and reason also count what was
-//! left out.
+//! It takes at most about 10 MiB, so it leaves out bots, sites and rules beyond the limits in `rings`. The totals by
+//! verdict and reason leave out nothing.
 
 mod counts;
 mod question;
@@ -38,7 +38,7 @@ pub struct History(Mutex<State>);
 pub struct Sample<'s> {
     /// The number of decisions since the start of the process, by bot and kind.
     pub totals: Totals,
-    /// What was counted for sites since the last sample.
+    /// What was counted for sites since the last sample with sites. Most samples have none.
     pub sites: Vec<(String, SiteCounts)>,
     /// The requests since the last sample whose verdict was not `allow`.
     pub refusals: Vec<Refusal<&'s str>>,
@@ -93,7 +93,7 @@ impl History {
         saved::write(&slots)
     }
 
-    /// Replaces the history with the one in `text`. Earlier counts are lost, so the service calls this first.
+    /// Replaces the history with the one in `text`. What was added before is lost.
     ///
     /// # Errors
     /// Fails, and changes nothing, if the text is not what [`saved`](Self::saved) returns.

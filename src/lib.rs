@@ -20,7 +20,7 @@
 //!
 //! The core, which uses no socket, no file and no clock:
 //!
-//! - [`robots`]: parses a robots.txt once and matches it many times. A match names the rule and the line that decided.
+//! - [`robots`]: parses a robots.txt once and matches it many times. A match names the deciding rule and its line.
 //!   [`robots::explain()`], [`robots::statements`], [`robots::lint()`] and [`robots::changes()`] describe a robots.txt
 //!   to people.
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path.
@@ -39,19 +39,19 @@
 //! - [`store`]: keeps robots.txt copies in memory and on disk (`store::disk`).
 //! - [`fetch`]: fetches a robots.txt.
 //! - [`fleet`]: shares robots.txt copies and the pace with other robotgates through a Redis or Valkey server.
-//! - [`evidence`]: keeps the robots.txt texts that decisions are based on, by their SHA-256.
+//! - [`evidence`]: keeps the robots.txt texts and configurations that decisions are based on, by their SHA-256.
 //! - `database`: opens files of the database redb, and handles damaged ones.
 //! - [`egress`]: resolves names to checked addresses.
-//! - [`upstream`]: connections to origins, over which it sends requests with HTTP/1.1, HTTP/2 and FTP.
+//! - [`upstream`]: connects to origins, and sends requests to them with HTTP/1.1, HTTP/2 and FTP.
 //! - `wire`: a connection that keeps written bytes in memory, so that a write never waits.
-//! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes the requests that wait there.
+//! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes requests when they may be sent.
 //! - [`proxy`]: accepts connections, serves CONNECTs, forwards requests and refuses them. Its documentation follows one
 //!   request.
 //! - [`authority`]: the local certificate authority, and the certificates that it issues for the hosts of intercepted
 //!   connections.
 //! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
-//! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. The value of a label is
-//!   a word from a fixed list or the name of a bot, never a host.
+//! - [`metrics`]: counts events, and writes the counts when Prometheus requests them. The value of a label is a word
+//!   from a fixed list or the name of a bot, never a host.
 //! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. No request
 //!   waits for it.
 //! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
@@ -60,10 +60,10 @@
 //!   [`config::Config`], and watches the file. A module that has options defines their type, such as
 //!   [`copy::Policy`].
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
-//! - [`replay`]: decides the lines of an audit log again, also as if the configuration, a robots.txt or the User-Agent
-//!   had been different.
+//! - [`replay`]: decides the requests in an audit log again, also as if the configuration, a robots.txt or the
+//!   User-Agent had been different.
 //! - [`report`]: summarises audit logs for people.
-//! - [`mod@seal`]: makes it possible to find later changes of the audit log, by a signed Merkle tree of its lines.
+//! - [`mod@seal`]: signs a Merkle tree of the audit log's lines, so that anybody can find out if they were changed.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
 //! - `fair_semaphore`: limits how many tasks do the same work at the same time, and shares the permits fairly between
@@ -93,11 +93,11 @@
 //! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
 //!   the decision is based on is in the log before the decision.
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
-//!   No module imports a module that imports it. `tests/it/modules.rs` checks both rules.
+//!   The imports of modules have no cycles. `tests/it/modules.rs` checks both rules.
 //! - Only [`decision`] can make a [`decision::Decision`], and only from a [`decision::Question`].
 //! - While robotgate runs, each decision is based on the result of the origin's last fetch, also if that fetch failed.
-//! - The credential in a CONNECT says which bot sends the requests in the tunnel, but not what the bot may do. Each
-//!   request looks the bot up in the current configuration.
+//! - The credential in a CONNECT says only which bot sends the requests in it. What the bot may do depends on the
+//!   configuration that is current at each request.
 //! - No secret reaches a log, an error or an origin.
 //! - A message that two parsers could read in two ways is refused before robotgate interprets it. robotgate forwards no
 //!   message as received, but writes a new one.
@@ -109,7 +109,7 @@
 //!   cannot be mistaken for the robots.txt.
 //! - Limits bound how many connections and requests a client can have at the same time, and how much robotgate
 //!   remembers of clients.
-//! - A request to the admin listener changes nothing. Bots cannot reach this listener, and no request of a bot waits
+//! - A request to the admin listener changes nothing. Bots cannot reach this listener through the proxy, and never wait
 //!   for it. Changes go through the socket next to the cache file, which only the proxy's own user and root can open.
 //! - There is one list of reasons, [`decision::Reason`], and one list of errors, [`upstream::ProxyError`].
 //! - Counting takes no lock, allocates nothing and formats nothing while a request is served.

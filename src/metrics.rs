@@ -1,4 +1,4 @@
-//! Metrics: counters, gauges and histograms, and the text with them that Prometheus reads.
+//! Metrics: counters, gauges and histograms, and their text for Prometheus.
 //!
 //! While a request is served, counting only updates atomics: it never locks, allocates, formats or reads a clock.
 //! Labels never contain a host: their values are words from fixed lists, or the names of configured bots.
@@ -56,10 +56,10 @@ pub struct Metrics {
     unidentified: Arc<Decisions>,
     requests: [LabelCounts<Outcome>; Method::COUNT],
     responses: LabelCounts<Class>,
-    /// Responses that a bot did not get because the site forbids the use.
+    /// Responses that robotgate withheld because the site forbids a purpose of the bot.
     withdrawn: [LabelCounts<Purpose>; Vocabulary::COUNT],
-    /// Decisions in which the site forbids a purpose of the bot. The first list is for vocabularies that the
-    /// configuration only reports, the second for those that it enforces.
+    /// Decisions about bots with a purpose that the site forbids. The first list is for vocabularies with the policy
+    /// `report`, the second for `enforce`.
     forbidden: [[LabelCounts<Purpose>; Vocabulary::COUNT]; 2],
     errors: LabelCounts<ProxyError>,
     malformed: AtomicU64,
@@ -87,7 +87,8 @@ pub struct Metrics {
     pub leaves_minted: Arc<AtomicU64>,
 }
 
-/// The results of configuration reloads. The start sets the times (microseconds since 1970), but is not counted.
+/// The results of configuration reloads. The start sets `last` and `last_good` (microseconds since 1970), but is
+/// not counted.
 #[derive(Debug)]
 pub struct Reloads {
     last: AtomicU64,
@@ -245,14 +246,14 @@ impl Metrics {
         self.tunnels.enter(tunnel)
     }
 
-    /// Counts a client that refused the local authority's certificate, or disconnected when it received it.
+    /// Counts a client's rejection of a certificate that the local authority issued.
     pub fn distrusted(&self, kind: RejectionKind) {
         self.distrust.add(kind);
     }
 
     fn decisions_of(&self, name: &Arc<str>) -> Arc<Decisions> {
-        // Bots named `other` or `none` share the counters of these labels, because no two series may have the same
-        // labels.
+        // A bot named `other` or `none` shares the counters of this label value, because no two series may have the
+        // same labels.
         if **name == *OTHER || **name == *NONE {
             return if **name == *OTHER {
                 self.other.clone()
@@ -281,7 +282,7 @@ impl Metrics {
             .sum()
     }
 
-    /// Returns the number of decisions by bot and kind, without those that never occurred.
+    /// Returns the number of decisions by bot and kind. Leaves out kinds that never occurred.
     pub fn decision_totals(&self) -> HashMap<(Arc<str>, DecisionKind), u64> {
         let mut totals = HashMap::new();
         for (bot, decisions) in self.all_decisions() {
@@ -292,7 +293,7 @@ impl Metrics {
         totals
     }
 
-    /// Returns the value of the label `bot` for requests of `bot`, or for requests without a bot.
+    /// Returns the value of the label `bot` for requests of `bot`. `None` stands for requests that name no bot.
     pub fn bot_label<'b>(&self, bot: Option<&'b str>, is_configured: bool) -> &'b str {
         match bot {
             None => NONE,
@@ -315,7 +316,7 @@ impl Metrics {
             .map_or(0, |(_, count)| count)
     }
 
-    /// Returns the number of open connections.
+    /// Returns the number of open client connections.
     pub fn connections(&self) -> u64 {
         self.connections.total()
     }

@@ -1,6 +1,6 @@
 //! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they may be sent.
 //!
-//! In a fleet, a request that gets its turn also needs a time from the fleet's server ([`SharedPacer`]).
+//! In a fleet, a request that gets its turn also reserves a slot (a time) on the fleet's server ([`SharedPacer`]).
 
 mod fleet_pace;
 mod fleet_slot;
@@ -37,8 +37,8 @@ pub(crate) struct Pacer {
     waiting: Arc<Waiting>,
     /// Whether requests are sent without waiting, because a reload removed the limits.
     is_lifted: AtomicBool,
-    /// The limits after the last reload, for requests that wait for the fleet's server. `None` if the reload removed
-    /// them.
+    /// The limits after the last reload, for requests that wait for a slot. `None` if there was no reload, or if it
+    /// removed the limits.
     reloaded: watch::Sender<Option<Policy>>,
 }
 
@@ -111,8 +111,8 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Does nothing if this robotgate sent no request to the origin lately: the fleet's server reports the pause again
-    /// when the next request asks for a slot.
+    /// Pauses requests to the origin, unless this robotgate sent it none lately: the fleet's server then reports the
+    /// pause again when the next request asks for a slot.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {
@@ -176,8 +176,8 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Removes origins from a full shard: first those whose limiters can no longer delay a request, then those without
-    /// a running request or a pause, then all that no request uses.
+    /// If the shard is full, removes origins that no request uses: first those whose limiters can no longer delay a
+    /// request, then, if too many are left, those without a pause, then the others.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
@@ -218,7 +218,7 @@ impl SharedPacer {
         }
     }
 
-    /// Records a request that did not wait for a turn, here and on the fleet's server.
+    /// Records here and on the fleet's server that a request was sent without a turn.
     pub(crate) fn note_request(&self, origin: &Origin) {
         self.local.note_request(origin);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {

@@ -1,6 +1,6 @@
-//! Work on all cores, for commands that read large logs.
+//! Runs a function on several cores, for commands that read large logs.
 
-/// Calls `map` for each item, on several cores. Returns the results in the order of the items.
+/// Calls `map` for each item, in at most `cores` threads. Returns the results in the order of the items.
 pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
     cores: usize,
     items: &'i [I],

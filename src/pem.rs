@@ -23,7 +23,7 @@ pub(crate) enum PemError {
     Other(usize),
 }
 
-/// Returns the certificates in a PEM file, each with the number of its first line, from 1. Skips other blocks.
+/// Returns the certificates in a PEM file, each with the number of its first line. Skips other PEM blocks.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'static>)>, PemError> {
     let begins: Vec<usize> = memchr::memmem::find_iter(pem, "-----BEGIN").collect();
     let ends = begins.iter().skip(1).copied().chain([pem.len()]);

@@ -17,11 +17,11 @@
 //!      (`tdmrep`). If a fetch for the same origin is already under way, the request waits for that fetch
 //!      ([`crate::store`], in `store::fetching`).
 //!    - `pacing` waits until the site's pace allows the request.
-//!    - `exchange` writes the decision to the audit log. When the origin responds, it checks whether the response
-//!      forbids what the bot uses content for. If so, the bot gets a refusal instead of the response.
+//!    - `exchange` writes the decision to the audit log. If the origin's response forbids the bot's use of its
+//!      content, the bot gets a refusal instead of the response.
 //! 4. The client gets one of these responses:
 //!    - a refusal (`respond`)
-//!    - the robots.txt copy itself (`cached_response`)
+//!    - robotgate's copy of the robots.txt, if the bot asked for that file (`cached_response`)
 //!    - a page of the internal site, `http://robotgate.internal/` (`internal_site`)
 //!    - the origin's response: `gate/forward` sends the request on a connection of [`crate::upstream`], and `relay`
 //!      passes heads (`rewrite`, `fields`, `websocket`) and content between the client and the origin

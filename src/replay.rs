@@ -1,6 +1,6 @@
 //! Decides a logged request again, from its line in the audit log, the configuration and the robots.txt.
-//! [`what_if()`](fn@what_if) decides it as if one of these had been different. This module does no I/O and reads no
-//! clock.
+//! [`what_if()`](fn@what_if) decides it as if the configuration, the robots.txt or the User-Agent had been different.
+//! This module does no I/O and reads no clock.
 
 mod batch;
 mod cases;

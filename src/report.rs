@@ -71,7 +71,7 @@ pub struct Report {
     bots: Top,
     sites: Top,
     reasons: Top,
-    /// By the rule that decided and its site.
+    /// By rule and site.
     rules: Top,
     /// By bot and reason.
     not_enforced: Top,
@@ -133,7 +133,6 @@ impl OutcomeCounts {
         }
     }
 
-    /// Returns counts for one event that is no request, such as a failed exchange.
     fn one() -> Self {
         Self {
             requests: 1,

@@ -220,8 +220,8 @@ impl RobotsTxt {
     }
 
     /// Returns the rules for a bot's product token. Google's parser never finds a token with other characters than
-    /// letters, `-` and `_`, such as `MJ12bot`; this function compares it with the first word of each user-agent,
-    /// ignoring case. An empty token gets the rules for `*`.
+    /// letters, `-` and `_`, such as `MJ12bot`. This function compares such a token with the first word of each
+    /// user-agent, ignoring case. An empty token gets the rules for `*`.
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"User-agent: MJ12bot/1.4\nDisallow: /");
@@ -264,7 +264,7 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the file's bytes as they were parsed.
+    /// Returns the bytes of the file, at most 512 MiB.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.text[..self.length as usize]

@@ -2,7 +2,7 @@
 //!
 //! The SHA-256 of each line is an entry of a Merkle tree (RFC 6962 §2.1). A folder holds the tree as tiles
 //! (c2sp.org/tlog-tiles), with a checkpoint that an Ed25519 key signs (c2sp.org/tlog-checkpoint). Somebody who has the
-//! key can seal a changed log anew. But that tree does not fit the checkpoints that were handed out before.
+//! key can seal a changed log anew. But the new tree does not fit the checkpoints that were handed out before.
 //!
 //! The modules `tree`, `note` and `compare` do no I/O.
 //!

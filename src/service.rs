@@ -81,7 +81,7 @@ impl Service {
     /// Fails if the configuration is invalid or names something that is not available, and later with
     /// [`ServiceError::Listening`] if a listener fails.
     pub fn run(sources: &Sources, log_format: LogFormat) -> Result<(), ServiceError> {
-        // Take the sockets first: this changes the environment, which is only allowed in a single-threaded process.
+        // Take systemd's sockets first: this changes the environment, which only a single-threaded process may do.
         let inherited = Inherited::from_env();
         let notifier = Notifier::from_env();
         let ended = Self::start(sources, log_format, inherited, &notifier);
@@ -189,7 +189,6 @@ impl Service {
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping, report.clone()));
         let signal = tokio::select! {
             signal = stop.requested() => signal,
-            // This happens only if the task of a listener has failed.
             () = listeners.failed() => {
                 daemon.close_socket().await;
                 close_files(live, INTERNAL_ERROR, None).await;
@@ -213,7 +212,7 @@ impl Service {
             }
             waiting.abort();
             daemon.close_socket().await;
-            // Write the history while the cache file is open: no other robotgate writes the history in that time.
+            // Write the history before the cache file is closed: until then, no other robotgate writes the history.
             keeping.finish().await;
             close_files(live, signal, Some(aborted)).await;
         };
@@ -236,7 +235,7 @@ impl Service {
 impl Daemon {
     async fn answer_on_socket(&self) {
         let mut socket = self.socket.lock().await;
-        // The new socket may have the same path.
+        // Stop the old socket first: the new one may have the same path.
         if let Some(before) = socket.take() {
             before.stop().await;
         }
@@ -278,10 +277,10 @@ async fn log_slow_opening() {
     }
 }
 
-/// Reopens the audit log on each signal, after log rotation. Works even if the configuration file has a mistake.
+/// Reopens the audit log on each SIGUSR1, for log rotation. Works even if the configuration file has a mistake.
 async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     while requests.recv().await.is_some() {
-        // Logs of earlier configurations get only the last lines of old requests, which belong in the old files.
+        // Logs of earlier generations are not reopened: the last lines of old requests belong in the old files.
         let generation = live.generation();
         let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
         match reopening.await {

@@ -40,7 +40,7 @@ use crate::{
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The copies of one document of all origins: their robots.txt files, or their `tdmrep.json` files.
+/// The copies of the robots.txt files of all origins, or of their `tdmrep.json` files.
 #[derive(Debug)]
 pub struct Store {
     document: &'static SiteDocument,
@@ -53,7 +53,7 @@ pub struct Store {
     disk: Option<Arc<Disk>>,
     /// Why copies are not stored on disk although the configuration asks for it.
     without_disk: Option<String>,
-    /// When a reload last made failed fetches due, in microseconds since 1970.
+    /// When [`retry_failures`](Self::retry_failures) was last called, in microseconds since 1970.
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// Creates a store of another document, with about `max_bytes` of memory of its own. It uses the file of `robots`,
-    /// and [`end_fetches`](Self::end_fetches) of `robots` ends its fetches too.
+    /// and [`end_fetches`](Self::end_fetches) of either store ends the fetches of both.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,
@@ -127,7 +127,7 @@ impl Store {
         }
     }
 
-    /// Changes how many bytes to keep in memory. Copies are evicted when the next ones are added.
+    /// Changes how many bytes to keep in memory, and evicts the copies that no longer fit.
     pub fn set_max_bytes(&self, max_bytes: u64) {
         let share = match self.disk {
             Some(_) if *self.document == SiteDocument::ROBOTS_TXT => Self::disk_share(max_bytes) as u64,
@@ -143,7 +143,7 @@ impl Store {
         usize::try_from(share).unwrap_or(usize::MAX)
     }
 
-    /// Makes every failed fetch due: the next request for the origin fetches its robots.txt again.
+    /// Ends the wait after each failed fetch: the next request for its origin fetches the robots.txt again.
     pub fn retry_failures(&self) {
         self.retry_from
             .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);
@@ -167,8 +167,8 @@ impl Store {
         self
     }
 
-    /// Ends the running fetches and starts no new ones. When this returns, the audit log has the records of all of
-    /// them.
+    /// Ends the running fetches and starts no new ones. When this returns, the audit log has the records of the ended
+    /// fetches.
     pub async fn end_fetches(&self) {
         self.stopping.cancel();
         self.running.close();
@@ -196,7 +196,7 @@ impl Store {
         }
     }
 
-    /// Returns how often the decisions about an origin had each verdict since the origin came into memory.
+    /// Returns how many decisions about an origin had each verdict since the origin came into memory.
     pub fn verdicts(&self, origin: &Origin) -> VerdictCounts {
         let held = self.cache.peek(origin);
         held.map_or_else(VerdictCounts::default, |held| held.cached.tally.verdicts())
@@ -234,7 +234,7 @@ impl Store {
     /// since. `each` can get an origin several times. Two threads must not call this method at the same time.
     pub fn take_tallies(&self, mut each: impl FnMut(&Origin, Tallied)) {
         self.departed.retain(|origin, tally| {
-            // Check this before taking the counts. If no request holds the tally now, no later request can add to it.
+            // Check this before taking the counts: if no request holds the tally now, none can add to it later.
             let is_in_use = Arc::get_mut(tally).is_none();
             if let Some(tallied) = tally.take() {
                 each(origin, tallied);

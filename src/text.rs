@@ -18,7 +18,7 @@ use time::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
-/// Writes a time with seconds, as in RFC 3339, in UTC.
+/// Writes a time as RFC 3339 in UTC, without fractions of a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Second(pub SystemTime);
 
@@ -30,7 +30,7 @@ pub(crate) struct Minute(pub(crate) SystemTime);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// Defines an enum whose variants have a word each, which JSON and TOML contain.
+/// Defines an enum, and for each variant the word that represents it in JSON and TOML.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$value:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
@@ -65,8 +65,8 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Escapes characters that are not plain, as in `\u{1b}`, and cuts the text after about `max` bytes. Also escapes the
-/// backslash of a `\u{` in the text, so that different texts never look the same.
+/// Escapes characters that are not safe to show, as in `\u{1b}`, and cuts the text after about `max` bytes. Also
+/// escapes the backslash of a `\u{` in the text, so that different texts never look the same.
 pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     let is_simple = || text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\');
     if text.len() <= max && (is_simple() || text.chars().all(is_plain) && !text.contains(ESCAPE)) {
@@ -100,7 +100,7 @@ fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
 }
 
 /// Escapes like [`plain_message`], but keeps line ends and tabs, and puts `indent` before each line except the first.
-/// Tabs keep a marker such as `^^^` in its position.
+/// The tabs keep a marker such as `^^^` below the text that it marks.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
         let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();
@@ -188,7 +188,7 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// Calls `then` with the text of the time. A general formatter is too slow for the four timestamps of each request.
+    /// Calls `then` with the text of the time. The crate `time` is too slow for the four timestamps of a request.
     pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
             // The text has only ASCII digits and signs, so this cannot fail.
@@ -206,7 +206,7 @@ impl Display for Timestamp {
     }
 }
 
-/// Formats a time whose year has four digits, in the format of [`Timestamp`].
+/// Formats a time in the years 0 to 9999 like [`Timestamp`].
 fn digits(time: UtcDateTime) -> [u8; 27] {
     let mut text = *b"0000-00-00T00:00:00.000000Z";
     let mut put = |end: usize, mut number: u32| {

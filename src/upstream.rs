@@ -123,8 +123,8 @@ pub async fn connect(
 }
 
 fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
-    // pingora disables verification if the server name is empty, so an IP address is passed as the server name too.
-    // rustls sends no SNI for an IP address (RFC 6066 §3).
+    // pingora disables verification if the server name is empty, so the server name can be an IP address. rustls sends
+    // no SNI for an IP address (RFC 6066 §3).
     let server_name = match &origin.host {
         Host::Name(name) => name.to_string(),
         Host::Ip(address) => address.to_string(),
@@ -136,7 +136,7 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
 }
 
 /// Returns how long connecting to the next address may take. Each of the `left` untried addresses gets an equal share
-/// of the remaining time, so that one that does not respond leaves time for those after it.
+/// of the remaining time, so that an address that does not respond leaves time for the next.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))

@@ -90,8 +90,7 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Returns all bytes that have arrived, or none at the end of the connection. Takes no memory for a buffer while it
-    /// waits.
+    /// Waits for bytes and returns them, or none at the end of the connection. Has no buffer while it waits.
     pub async fn read_some(&self) -> io::Result<BytesMut> {
         std::future::poll_fn(|cx| {
             let mut inner = self.0.lock();
@@ -173,8 +172,7 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Passes the bytes that have arrived, at most `MOST`, to `take`, or no bytes at the end of the stream. Allocates no
-/// memory while it waits.
+/// Calls `take` with up to `MOST` bytes that have arrived, or with none at the end of the stream. Allocates no memory.
 pub fn poll_some<const MOST: usize, T>(
     from: &mut (impl AsyncRead + Unpin),
     cx: &mut Context<'_>,
@@ -241,7 +239,7 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes the waiting bytes, and as much of `bytes` as the stream accepts now, without copying. Returns how many of
+    /// Writes `out`, and then as much of `bytes` as the stream accepts now, without copying. Returns how many of
     /// `bytes` were written.
     fn write_through(&mut self, bytes: &[IoSlice<'_>], cx: &mut Context<'_>) -> io::Result<usize> {
         let mut written = 0;
@@ -281,7 +279,7 @@ impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.0.lock();
         if inner.quota == Some(0) {
-            // `poll_head`, which set the limit, wakes the task when more bytes arrive.
+            // The caller polls `poll_head` again, which wakes the task when more bytes arrive.
             return Poll::Pending;
         }
         if inner.ahead.is_empty() {
@@ -381,7 +379,7 @@ impl GetSocketDigest for Wire {
     }
 }
 
-/// How many bytes to read at a time while it is unknown whether any will arrive.
+/// Maximum number of bytes that [`Inner::poll_ahead`] reads at a time.
 const AT_ONCE: usize = 4096;
 const MAX_READ: u64 = 16 * 1024;
 /// How many bytes to keep of what a client sends while robotgate still serves its previous request.

@@ -60,8 +60,8 @@ struct Talk {
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error(
-        "with cache.persist = false the proxy keeps nothing on disk, and this command cannot show what it has in \
-         memory. Remove persist from the configuration to keep robots.txt files on disk"
+        "with cache.persist = false the proxy keeps nothing on disk, and this command cannot read the proxy's memory. \
+         Remove persist from the configuration to keep robots.txt files on disk"
     )]
     NotKept,
     #[error("there is no file of cached robots.txt files at {}; name the configuration of the proxy with \
@@ -103,7 +103,7 @@ struct Problem {
 // === impl Copies ===
 
 impl Copies {
-    /// Finds the running proxy, or else the cache file. Passes warnings for the user to `warn`.
+    /// Finds the running proxy, or else the cache file. Queries call `warn` with each warning for the user.
     ///
     /// # Errors
     /// Fails if robotgate keeps no copies on disk, or if this user cannot access them.
@@ -113,7 +113,7 @@ impl Copies {
         loop {
             let found = Self::look(path, config, warn);
             match found {
-                // Another command closes the file soon. A proxy that is starting will listen on the socket soon.
+                // Another command may have the file open only briefly, or a starting proxy has no socket yet.
                 Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }
@@ -297,7 +297,7 @@ impl Talk {
         let answered = tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(method, path, query)).await;
         let (status, answer) = answered.map_err(|_| AdminError::Talk {
             socket: self.socket.clone(),
-            error: io::Error::other(format!("it sent nothing for {ANSWER_TIMEOUT:?}")),
+            error: io::Error::other(format!("no complete answer within {ANSWER_TIMEOUT:?}")),
         })??;
         match status {
             StatusCode::OK => serde_json::from_slice(&answer)
@@ -345,7 +345,7 @@ fn of_http(error: hyper::Error) -> AdminError {
 /// How long to try to open the cache file while another process has it open.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Must be longer than the proxy waits for its own writes before it answers.
+/// Must exceed the time that the proxy waits for its writes to the disk before it answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of an answer, in bytes. The largest has a robots.txt of 500 KiB twice: in base64, and as text with up
 /// to six bytes for each byte (`\u0000`).

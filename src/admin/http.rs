@@ -1,8 +1,8 @@
 //! The HTTP/1.1 server for operators and their programs, on the admin listener and on the socket next to the cache
 //! file.
 //!
-//! Limits everything that a client can use, so no client of this server delays a bot. On the admin listener, no request
-//! changes anything. Only the socket accepts such requests, and only the proxy's own user and root can open it.
+//! Limits the connections, the time and the work of its clients, so that they do not delay bots. Only the socket
+//! accepts requests that change something, and only the proxy's own user and root can open the socket.
 
 mod access;
 mod changes;
@@ -61,7 +61,7 @@ struct Endpoint {
     limiter: ConnectionLimiter,
 }
 
-/// Facts for responses that [`Live`] does not contain.
+/// What responses show and [`Live`] does not contain.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if any. Must not block.
@@ -75,11 +75,11 @@ struct Context {
     live: Arc<Live>,
     service_info: ServiceInfo,
     started: SystemTime,
-    /// Limits the decisions of requests that ask for many.
+    /// Limits the decisions for requests that ask for many decisions.
     deciding: Semaphore,
     /// Limits explanations, because each takes a thread.
     explaining: Arc<Semaphore>,
-    /// Limits slow requests: those that decide logged requests again, and those that compare versions of a robots.txt.
+    /// Limits slow work: deciding logged requests again, and comparing the versions of a robots.txt.
     assuming: Arc<Semaphore>,
 }
 
@@ -143,11 +143,7 @@ impl Endpoint {
     ) {
         let Some(permit) = self.limiter.take(address).await else {
             let peer = address.map(tracing::field::display);
-            return ratelimited!(
-                info,
-                peer,
-                "the admin listener has too many connections; one was closed"
-            );
+            return ratelimited!(info, peer, "operators have too many connections; a new one was closed");
         };
         connection::serve(stream, info, permit, self.routes.clone(), until).await;
     }
@@ -156,7 +152,7 @@ impl Endpoint {
 // === impl Context ===
 
 impl Context {
-    /// Runs `work` on a blocking thread. Fails if the file cannot be read now, or if copies are not kept on disk.
+    /// Runs `work` with the cache file, on a blocking thread. Fails if there is no such file or it cannot be read now.
     async fn with_file<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CopyFile) -> Result<T, FileError> + Send + 'static,
@@ -179,7 +175,7 @@ impl Context {
     }
 }
 
-/// How many requests, decisions and explanations run at the same time; see [`Context`].
+/// Permits of the semaphores in [`Context`].
 const COUNTS: usize = 2;
 const DECISIONS: usize = 64;
 const EXPLANATIONS: usize = 4;

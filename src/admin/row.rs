@@ -26,8 +26,8 @@ pub struct Row {
     /// `now`.
     pub due: Due,
     pub status: Option<u16>,
-    /// When the robots.txt copy that applies was received or last confirmed with a 304. If no copy applies, when the
-    /// last fetch ended.
+    /// When the response that applies was received or last confirmed with a 304. If none applies, when the last fetch
+    /// ended.
     pub fetched: Option<Timestamp>,
     /// From this time on, a request causes a new fetch.
     pub expires: Option<Timestamp>,
@@ -35,16 +35,16 @@ pub struct Row {
     pub failing_since: Option<Timestamp>,
     /// The last failure, unless a fetch has succeeded since.
     pub error: Option<String>,
-    /// The origin's last answer to a fetch, even if it is not used any more.
+    /// When the last successful fetch ended, even if its result has expired.
     pub answered: Option<Timestamp>,
-    /// Size in bytes of the copy that applies now, or that applied before it expired.
+    /// Size in bytes of the copy that applies. After the copy expires, its size stays here until a fetch ends.
     pub bytes: Option<usize>,
     /// Digest of the last copy with rules, even if it does not apply any more.
     pub sha256: Option<Sha256>,
     /// `fleet` if another robotgate of the fleet made the last fetch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Cow<'static, str>>,
-    /// How many requests got each verdict since the proxy has the origin in memory; `None` if no proxy runs.
+    /// How many decisions had each verdict since the origin came into the proxy's memory; `None` if no proxy runs.
     pub verdicts: Option<VerdictCounts>,
 }
 
@@ -87,9 +87,9 @@ pub struct Detail {
 /// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteUse {
-    /// The line of the robots.txt or the entry of the `tdmrep.json`, from 1.
+    /// The number of the line in the robots.txt or of the entry in the `tdmrep.json`, from 1.
     pub line: u32,
-    /// Empty if the line is about all user-agents.
+    /// Empty for a `License` line and for `tdmrep.json`, which name no user-agents.
     pub agents: Vec<String>,
     /// `Content-Signal`, `Content-Usage`, `License` or `tdmrep.json`.
     pub field: Cow<'static, str>,
@@ -129,8 +129,7 @@ impl Row {
         Some(Self::new(origin, &state, bytes, policy, now))
     }
 
-    /// Returns what `holds` means, or `None` for a word of another version of the proxy that this version does not
-    /// know.
+    /// Parses `holds`. Returns `None` for a word that only another version of the proxy knows.
     pub fn kind(&self) -> Option<AnswerKind> {
         AnswerKind::from_word(&self.holds)
     }
@@ -165,7 +164,7 @@ impl Row {
             failing_since: state.failing_since().map(Timestamp),
             error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
             answered: state.answered().map(Timestamp),
-            // `bytes` is the size of the last copy with rules, the only one that can apply.
+            // If a copy applies, it is the last copy, so `bytes` is its size.
             bytes: bytes.filter(|_| copy.is_some()),
             sha256: state.last_copy().map(|copy| copy.sha256),
             source: state.is_shared().then_some(Cow::Borrowed("fleet")),

@@ -1,8 +1,8 @@
 //! The socket next to the cache file, for `robotgate cache` while the proxy runs. Only the proxy's own user and root
 //! can open it.
 //!
-//! Only a process that has the cache file open may create the socket. So a killed proxy has left any socket that
-//! already exists.
+//! Only a process that has the cache file open may create the socket. So if the socket already exists, a killed proxy
+//! left it.
 
 use std::{
     ffi::OsString,
@@ -30,8 +30,8 @@ pub struct Serving {
     task: JoinHandle<()>,
 }
 
-/// A listening socket, whose file is removed on drop. Drop it before the cache file is closed: the next process that
-/// opens the cache file creates a socket of the same name.
+/// The file of a listening socket, removed on drop. Must be dropped before the cache file is closed, or the drop can
+/// remove the socket of the next process.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
@@ -74,7 +74,7 @@ impl Serving {
     }
 
     /// Stops accepting and removes the socket; begun responses are completed. Call this before the cache file is
-    /// closed, because the next process creates a socket of the same name.
+    /// closed, or it can remove the socket of the next process.
     pub async fn stop(self) {
         self.stop.cancel();
         // A panic is already on stderr.

@@ -114,11 +114,11 @@ impl Versions {
         })
     }
 
-    /// Returns the two versions to compare: those in `named`, or the named one and the one before it, or the last two.
-    /// `list` must not be empty.
+    /// Returns the two versions that `named` names. If it names one, returns that version and the one before it; if
+    /// none, the last two. `list` must not be empty.
     ///
     /// # Errors
-    /// Fails if a named version does not exist, or if there is none before it.
+    /// Fails if one of the two versions does not exist.
     pub fn pair(&self, named: &[String]) -> Result<(&Version, &Version), VersionError> {
         pair(&self.list, named)
     }
@@ -234,7 +234,7 @@ fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
     }
 }
 
-/// The value of [`Difference::rules`] if only lines that are not rules differ.
+/// The value of [`Difference::rules`] if the rules and groups are the same.
 pub const UNCHANGED: &str = "unchanged";
 /// Digits of a SHA-256 that are shown, and that are needed to name a version.
 const SHOWN_DIGITS: usize = 12;

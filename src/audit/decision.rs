@@ -78,8 +78,8 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
     .line()
 }
 
-/// Builds the `withdrawn` line of a forwarded request. `decision` refuses the origin's response, which has the status
-/// `status` and contains `statement`.
+/// Builds the `withdrawn` line for a response that robotgate withholds because of `decision`. The response has the
+/// HTTP status `status` and contains `statement`.
 pub fn withdrawn_line(
     decision: &Decision,
     texts: &DecisionTexts<'_>,
@@ -116,5 +116,5 @@ fn shown_path<'t>(target: &'t Target, privacy: &Privacy) -> Cow<'t, str> {
     }
 }
 
-/// Maximum bytes of a URL's path and query in a record. An auditor needs the whole URL.
+/// Maximum bytes of a URL's path and query in a record. It is large, because an auditor needs the whole URL.
 const MAX_URL: usize = 64 * 1024;

@@ -8,7 +8,7 @@
 //! - No submitted line is dropped. After a disk error, writing continues at the byte where it stopped. A request that
 //!   has waited for its line for [`MAX_WAIT`] gets an [`AuditError`], and the line is written later. Only lines that
 //!   still cannot be written when the program ends are lost, and the loss is logged.
-//! - A line that no request waits for is written 40 ms later at most.
+//! - A line that no request waits for is written within 40 ms if the output works.
 //!
 //! # Who writes
 //!
@@ -26,8 +26,8 @@
 //! ms, and makes another thread of the runtime take over the sockets, timers and tasks. One other request can be
 //! blocked too: tokio does not let another thread take over the task that the blocked thread woke last.
 //!
-//! After the hang, the log's own thread writes for ten times as long as the hang took, so that threads are blocked for
-//! at most a tenth of the time. In a runtime with one thread, the log's own thread always writes.
+//! After the hang, the log's own thread writes for ten times as long as the hang took, at most 5 minutes, so that other
+//! threads are seldom blocked. In a runtime with one thread, the log's own thread always writes.
 
 mod file;
 mod inline;
@@ -65,7 +65,7 @@ pub struct AuditLog {
     shared: Arc<SharedLog>,
     writer: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<AuditCounts>,
-    /// `None` if the output is not a file.
+    /// `None` for standard output.
     path: Option<PathBuf>,
     /// `None` if the output gets JSON.
     text: Option<TextLines>,
@@ -87,7 +87,7 @@ pub enum AuditError {
     Stdout(io::Error),
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
-    /// The line is not written yet, but will be if the output accepts data again.
+    /// The line is not written yet. It will be if the output accepts data again before the log ends.
     #[error("the audit log cannot be written")]
     Stalled,
     /// The line is not in the log and never will be.
@@ -176,8 +176,7 @@ impl AuditLog {
         let mut state = self.shared.state.lock();
         let replaced = state.other.replace(sink);
         self.shared.wake(state);
-        // If an earlier call has set an output that was never used, this closes it. Closing can take long, so it
-        // happens after `wake` has released the lock.
+        // `replaced` is an output that was never used. Closing it can take long, so `wake` releases the lock first.
         drop(replaced);
     }
 
@@ -226,7 +225,7 @@ impl AuditLog {
         taken.or(rest).unwrap_or(0) + state.lines.len()
     }
 
-    /// Returns whether a write to the output has already taken a second or longer.
+    /// Returns whether a write has been running for a second or longer.
     pub fn is_stalled(&self) -> bool {
         let busy = self.shared.state.lock().busy;
         busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
@@ -237,7 +236,7 @@ impl AuditLog {
         self.enqueue(line).await?.wait_until_written().await
     }
 
-    /// Submits a line and returns before it is written. The line is written even if the caller is cancelled.
+    /// Submits a line that the caller can wait for. It is written even if the returned [`Enqueued`] is dropped.
     ///
     /// # Errors
     /// Fails if there is no room for the line within [`MAX_WAIT`]. The line then never gets into the log.
@@ -252,7 +251,7 @@ impl AuditLog {
         })
     }
 
-    /// Submits a line and returns before it is written. Waits only while there is no room for it.
+    /// Submits a line that no request waits for. Returns as soon as there is room for it.
     ///
     /// # Errors
     /// Fails if there is no room for the line within [`MAX_WAIT`].
@@ -274,7 +273,7 @@ impl AuditLog {
         self.counts.add(line);
     }
 
-    /// Writes the remaining lines, and blocks until they are written. Lines that are submitted later are lost.
+    /// Blocks until the remaining lines are written, or lost because the output fails. Lines submitted later are lost.
     pub fn close(&self) {
         self.end();
         let writer = self.writer.lock().take();
@@ -295,7 +294,6 @@ impl AuditLog {
         self.shared.wake(state);
     }
 
-    /// Waits until fewer than `MAX_PENDING` bytes wait to be written.
     async fn room(&self) -> Result<MutexGuard<'_, State>, AuditError> {
         let room_now = || Some(self.shared.state.lock()).filter(|state| state.lines.len() < MAX_PENDING);
         if let Some(state) = room_now() {
@@ -316,8 +314,7 @@ impl AuditLog {
 }
 
 impl Drop for AuditLog {
-    /// Does not wait for the log's thread, because a request on an asynchronous thread can be the last owner of the
-    /// log.
+    /// Does not wait for the log's thread, because the log's last owner can be a request, which must not block.
     fn drop(&mut self) {
         self.end();
     }
@@ -385,9 +382,9 @@ fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
     }
 }
 
-/// Maximum bytes of lines that wait to be written. At this limit, requests wait for room.
+/// If the lines that are in no batch yet have this many bytes, requests wait for room.
 const MAX_PENDING: usize = 4 * 1024 * 1024;
-/// Maximum time that a request waits for its line to be written.
+/// Maximum time that a request waits for room for its line, and then for the line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
 /// If a write takes this long, the output counts as stalled.
 const STALLED: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Reads lines of the log back: the fields of records of every kind, and the latest refusals.
+//! Parses lines of the log: the head of any record, or the record of a refusal.
 
 use std::borrow::Cow;
 
@@ -23,8 +23,7 @@ pub struct RecordHead<'r> {
     pub time: Option<Cow<'r, str>>,
 }
 
-/// The record of a decision that was not `allow`. The same process wrote it, so every verdict and reason in it is
-/// known.
+/// The record of a decision that was not `allow`. Written by the same process, so its verdict and reason always parse.
 #[derive(Debug, Deserialize)]
 pub struct LoggedRefusal<'r> {
     pub time: Timestamp,
@@ -67,7 +66,7 @@ impl LoggedRefusal<'_> {
         self.identity == "product-token"
     }
 
-    /// Returns the rule that decided, or else what the site says about the use, the error, or the reason.
+    /// Returns what decided: the rule, the use that the site refuses, the error of the robots.txt, or else the reason.
     pub fn why(&self) -> Cow<'_, str> {
         let refused = || text::refused(&self.usage.as_ref()?["refused"]);
         match (self.line.zip(self.rule.as_ref()), &self.robots_error) {
@@ -81,7 +80,7 @@ impl LoggedRefusal<'_> {
     }
 }
 
-/// The `Deserialize` of [`Verdict`] refuses `defer`, which no `[[expect]]` case can expect.
+/// Accepts every verdict. The `Deserialize` of [`Verdict`] is for `[[expect]]`, and refuses `defer`.
 fn any_verdict<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Verdict, D::Error> {
     let word = <&str>::deserialize(deserializer)?;
     Verdict::from_word(word).ok_or_else(|| D::Error::custom("unknown verdict"))

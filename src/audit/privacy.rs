@@ -52,12 +52,12 @@ pub enum LoggedUserAgent {
 // === impl Privacy ===
 
 impl Privacy {
-    /// Returns a client's address with the configured mask.
+    /// Returns a client's address, masked as configured.
     pub fn client(&self, client: SocketAddr) -> SocketAddr {
         self.mask_client.map_or(client, |mask| mask.client(client))
     }
 
-    /// Returns a client's IP address with the configured mask.
+    /// Returns a client's IP address, masked as configured.
     pub fn ip(&self, client: IpAddr) -> IpAddr {
         self.mask_client.map_or(client, |mask| mask.ip(client))
     }
@@ -97,7 +97,7 @@ impl ClientMask {
 // === impl RedactQuery ===
 
 impl RedactQuery {
-    /// Returns a URL, or a path with its query, with the configured values removed.
+    /// Replaces the hidden part of the query of `url` by `redacted`. `url` can also be a path with a query.
     pub fn url<'u>(&self, url: Cow<'u, str>) -> Cow<'u, str> {
         match self {
             Self::Nothing => url,
@@ -109,7 +109,7 @@ impl RedactQuery {
         }
     }
 
-    /// Returns whether [`url`](Self::url) would remove the value of a parameter, but not the whole query.
+    /// Returns whether `url` has a parameter whose value is replaced. With [`All`](Self::All), returns `false`.
     pub fn hides_value(&self, url: &str) -> bool {
         match self {
             Self::Nothing | Self::All => false,
@@ -118,7 +118,7 @@ impl RedactQuery {
     }
 }
 
-/// Returns `None` if `url` has no such parameter.
+/// Returns `None` if no parameter of `url` has one of these names.
 fn without_values(url: &str, names: &[String]) -> Option<String> {
     let (path, query) = url.split_once('?')?;
     let mut found = false;
@@ -133,8 +133,8 @@ fn without_values(url: &str, names: &[String]) -> Option<String> {
     found.then(|| format!("{path}?{query}"))
 }
 
-/// Returns where the value to remove begins in `parameter`, the text between two `&`. Names can also begin after a `;`,
-/// because some servers separate parameters with it, and after a `?` or a `#`.
+/// Returns the index in `parameter` from which everything is replaced. A name can also follow a `?`, a `#`, or a `;`,
+/// which some servers use instead of `&`.
 fn value_at(parameter: &str, names: &[String]) -> Option<usize> {
     let mut end = 0;
     parameter.split_inclusive([';', '?', '#']).find_map(|piece| {
@@ -163,7 +163,6 @@ mod tests {
             (24, 48, "[2001:db8:1:2:3:4:5:6]:1", "[2001:db8:1::]:0"),
             (24, 0, "[2001:db8:1:2:3:4:5:6]:1", "[::]:0"),
             (24, 128, "[2001:db8::6]:1", "[2001:db8::6]:0"),
-            // An IPv6 mask would hide either nothing or everything of an IPv4 address in IPv6 form.
             (24, 128, "[::ffff:192.0.2.77]:1", "192.0.2.0:0"),
         ] {
             let privacy = Privacy {

@@ -1,5 +1,5 @@
 //! Keeps the latest records of the audit log in memory, for operators: requests that were not allowed, changes of
-//! robots.txt files, and all decisions. Each of the three lists drops its oldest records.
+//! robots.txt files, and all decisions. When one of these three lists is full, it drops its oldest records.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -21,7 +21,7 @@ struct Ring {
     max_bytes: usize,
     lines: VecDeque<Arc<[u8]>>,
     bytes: usize,
-    /// The number of the newest line. The first line had the number 1.
+    /// The number of the newest line, or 0 before the first line.
     newest: u64,
 }
 
@@ -50,32 +50,32 @@ impl Recent {
         self.refused.lock().push(line);
     }
 
-    /// Stores the line that says how a robots.txt changed.
+    /// Stores the line of a `robots-changed` record.
     pub fn changed(&self, line: &[u8]) {
         let line = Arc::from(line);
         self.changed.lock().push(line);
     }
 
-    /// Returns the last `limit` lines about changed robots.txt files, the newest last.
+    /// Returns the last `limit` lines of `robots-changed` records, the newest last.
     pub fn changes(&self, limit: usize) -> Vec<Arc<[u8]>> {
         let ring = self.changed.lock();
         let skipped = ring.lines.len().saturating_sub(limit);
         ring.lines.iter().skip(skipped).cloned().collect()
     }
 
-    /// Returns new, empty lists, whose line numbers continue. They replace `self` after a change of the privacy
-    /// settings, because the old lines may show too much.
+    /// Returns empty lists that continue the line numbers. They replace `self` after a change of the privacy settings,
+    /// because the old lines may show what the new settings hide.
     pub fn successor(&self) -> Self {
         let successor = Self::default();
         successor.refused.lock().newest = self.refused.lock().newest;
         successor
     }
 
-    /// Returns the lines of decisions whose verdict was not `allow`: those after the line number `after`, or all.
+    /// Returns the lines that [`refused`](Self::refused) stored: those after the number `after`, or all.
     pub fn tail(&self, after: Option<u64>) -> Tail {
         let ring = self.refused.lock();
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
-        // Ignore a number from an earlier run of robotgate, which no line has had yet.
+        // A number that no line has had yet is from an earlier run of robotgate. Ignore it.
         let after = after.filter(|after| *after <= ring.newest);
         let (first, missed) = match after {
             Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),
@@ -126,10 +126,10 @@ impl Ring {
     }
 }
 
+/// Maximum number and bytes of the lines in `refused`. A typical line takes 1 kB, the longest about 100 kB.
 const MAX_LINES: usize = 1000;
-/// Maximum bytes of the stored lines. A typical line takes 1 kB, the longest about 100 kB.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum number and bytes of the stored changes. A typical change takes 1 kB, the longest about 30 kB.
+/// Maximum number and bytes of the lines in `changed`. A typical line takes 1 kB, the longest about 30 kB.
 const MAX_CHANGES: usize = 200;
 const MAX_CHANGES_BYTES: usize = 1024 * 1024;
 

@@ -1,4 +1,4 @@
-//! The records of the log. Every record has all fields of its kind. A field that does not apply is `null`.
+//! The records of the audit log. A field that does not apply to a record is `null`, never left out.
 
 use std::{borrow::Cow, net::SocketAddr};
 
@@ -16,7 +16,7 @@ use crate::{
     usage::UseStatement,
 };
 
-/// Defines the struct of each record, and writes it as a JSON object: its `event`, then its fields in order.
+/// Defines a struct for each kind of record. As JSON, a record has its `event` first, then its fields in order.
 macro_rules! records {
     ($(
         $(#[$about:meta])*
@@ -27,7 +27,7 @@ macro_rules! records {
         /// The `event` of each kind of record.
         pub const EVENTS: [&str; [$($event),+].len()] = [$($event),+];
 
-        /// In the order of [`EVENTS`].
+        /// The names of each record's fields, in the order of [`EVENTS`].
         #[cfg(test)]
         const FIELDS: [&[&str]; EVENTS.len()] = [$(&[$(stringify!($field)),+]),+];
 
@@ -55,8 +55,8 @@ macro_rules! records {
     };
 }
 
-/// Defines a struct of fields that several kinds of records share. A record contains the struct under the name of its
-/// first field, and `write` adds the other names.
+/// Defines a struct of fields that several kinds of records share. A record's field of this type must have the
+/// name of the struct's first field, because `write` adds only the names of the others.
 macro_rules! fields {
     (
         $(#[$about:meta])*
@@ -93,14 +93,13 @@ fields! {
     /// How a fetch of a robots.txt or a `tdmrep.json` went.
     #[derive(Default)]
     pub struct FetchFields<'a> {
-        /// If the last redirect could not be followed, `error` says why.
+        /// The redirects that were followed. If one was not followed, `error` says why.
         pub redirects: Json<Vec<Redirect<'a>>>,
-        /// The status of the last response; `null` if there was no response.
+        /// The status of the response to the last request; `null` if there was none.
         pub status: Option<u16>,
         /// The address of the origin itself. `redirects` has those of redirect targets.
         pub upstream: Option<String>,
-        /// Decoded bytes that were read of the last response. `null` if there is no response, or it has no content
-        /// (304).
+        /// Bytes of content that were read, after decoding. `null` if the fetch failed or got a 304.
         pub bytes: Option<usize>,
         /// Duration of the fetch, without the time in the queue.
         pub duration_us: Option<u64>,
@@ -116,14 +115,15 @@ fields! {
         pub held: Option<&'static str>,
         /// What is known after the fetch, in the same words as `held`.
         pub holds: &'static str,
-        /// Digests of the copies that decisions use before the fetch (`held_sha256`) and after it (`robots_sha256`).
+        /// Digests of the copy before the fetch, even if expired (`held_sha256`), and of the copy that decisions use
+        /// after it (`robots_sha256`).
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
         /// Whether the text differs from all earlier texts of this origin that this process remembers.
         pub new_text: bool,
-        /// When the robots.txt is fetched again.
+        /// Until when `holds` is valid.
         pub robots_expires: Option<Timestamp>,
-        /// When the first of the failed fetches in a row ended; `null` if the last fetch did not fail.
+        /// When the first failed fetch since the last success ended; `null` if the last fetch did not fail.
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
         /// The number of the loaded configuration.
@@ -144,7 +144,7 @@ records! {
         pub forwarded: bool,
         /// The name of the configured bot, or the product token of a bot that is not configured.
         pub bot: Option<&'a str>,
-        /// The bot's product token that has its own group in the robots.txt, or else the bot's first product token.
+        /// The bot's first product token that has a group in the robots.txt, or else the bot's first product token.
         pub agent: Option<&'a str>,
         pub user_agent: Option<&'a str>,
         pub client: SocketAddr,
@@ -153,7 +153,7 @@ records! {
         pub identity: &'static str,
         /// The configured name of the credential (never its secret), certificate or network.
         pub credential: Option<&'a str>,
-        /// An entry of the configuration, or the client's product token.
+        /// What identified the bot: the name in `credential`, an entry of `user-agents`, or the product token.
         pub matched_by: Option<&'a str>,
         /// The `reason` of the `[[https.tunnel]]` that tunnels this host.
         pub exception: Option<&'a str>,
@@ -162,26 +162,25 @@ records! {
         pub method: &'a str,
         pub url: Url<'a>,
         pub origin: &'a str,
-        /// The rule as the robots.txt writes it.
+        /// The rule that decided, as written in the robots.txt.
         pub rule: Option<&'a str>,
         pub line: Option<u32>,
-        /// The group as the robots.txt names it.
+        /// The name of the group that applies, as written in the robots.txt.
         pub group: Option<&'a str>,
-        /// How the path was read when the rules decided: `sent`, `normalized` or `strict`. `null` if no rules were
-        /// checked.
+        /// How the path was read to check the rules: `sent`, `normalized` or `strict`. `null` if no rules were checked.
         pub reading: Option<&'static str>,
-        /// The path and query as they were read, if they differ from those in `url`.
+        /// The path and query in this reading, if they differ from those in `url`.
         pub read_as: Option<&'a str>,
         pub robots_url: &'a str,
         pub robots_status: Option<u16>,
         pub robots_sha256: Option<Sha256>,
         /// When the copy that decided was received or last confirmed. Without a copy, when the last fetch ended.
         pub robots_fetched: Option<Timestamp>,
-        /// When the copy that decided expires. Without a copy, when the robots.txt is fetched again.
+        /// When the copy that decided expires. If it is expired or missing, when robotgate may fetch again.
         pub robots_expires: Option<Timestamp>,
-        /// Where the copy came from: `hit`, `miss`, `stale`, `collapsed` or `queued`. `null` if none was needed.
+        /// How the copy was looked up: `hit`, `miss`, `stale`, `collapsed` or `queued`. `null` if none was needed.
         pub robots_cache: Option<&'static str>,
-        /// Why the robots.txt could not be fetched, or why bots must not reach the host (`egress`).
+        /// Why the robots.txt could not be fetched, or details of the reasons `egress` and `pace`.
         pub robots_error: Option<&'a str>,
         pub profile: &'static str,
         /// The fields `config`, `instance`, `version` and `config_sha256`.
@@ -232,7 +231,7 @@ records! {
         pub bot: Option<&'a str>,
         pub url: Url<'a>,
         pub purpose: &'static str,
-        /// What the response says, and the header field that says it.
+        /// What the response says (`vocabulary`, `key`, `value`), and in which header field (`field`).
         pub vocabulary: &'static str,
         pub key: &'static str,
         pub value: &'static str,
@@ -285,7 +284,7 @@ records! {
         pub held: StateFields<'a>,
     }
 
-    /// A site's robots.txt has changed. Written soon after the first decision with the new text, because the texts are
+    /// A site's robots.txt has changed. Decisions with the new text can precede this record, because the texts are
     /// compared in the background.
     pub struct RobotsChangedRecord<'a> as "robots-changed" {
         pub time: Timestamp,
@@ -346,11 +345,11 @@ records! {
         pub instance: &'a str,
         /// The name of the signal, or `internal error`.
         pub cause: &'a str,
-        /// Number of running requests that were ended; `null` if robotgate did not wait for running requests.
+        /// Number of requests that robotgate cut off; `null` if it did not wait for running requests.
         pub cut_off: Option<u64>,
     }
 
-    /// A reload of the configuration. Written before the first decision with the new one.
+    /// A reload of the configuration. Written before the first decision with the new configuration.
     pub struct ReloadRecord<'a> as "reload" {
         pub time: Timestamp,
         pub instance: &'a str,
@@ -371,12 +370,12 @@ records! {
         pub origin: &'a str,
         /// `socket` (an operator on this machine) or `fleet` (another robotgate).
         pub by: &'a str,
-        /// `null` if robotgate would have had to read the disk to find out.
+        /// Whether robotgate knew anything; `null` if it would have had to read the disk to find out.
         pub known: Option<bool>,
     }
 }
 
-/// Agents whose rules a new robots.txt changed in the same way.
+/// Agents whose rules changed in the same way.
 #[derive(Debug, Serialize)]
 pub struct ChangedGroup<'a> {
     pub agents: Vec<Cow<'a, str>>,
@@ -398,7 +397,7 @@ pub struct ChangeExample {
     pub line: Option<u32>,
 }
 
-/// A value that serde writes as JSON, which is slow. Only rare records and rare fields use it.
+/// A value that serde writes as JSON. serde is slow, so only rare records and rare fields use it.
 #[derive(Debug, Default)]
 pub struct Json<T>(pub T);
 

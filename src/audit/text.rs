@@ -27,7 +27,7 @@ pub enum LogFormat {
     /// Text if standard output is a terminal, otherwise JSON.
     #[default]
     Auto,
-    /// A readable line for each decision, each fetch of a robots.txt and each exchange that failed.
+    /// A readable line for each decision, each fetch of a robots.txt and each failed request.
     Text,
     /// One JSON object a line, with all fields.
     Json,
@@ -66,7 +66,7 @@ impl TextLines {
         }
     }
 
-    /// Returns an empty text for a completion without an error.
+    /// Returns `record` as text, which is empty for a completion without an error.
     pub(super) fn of<'r>(&self, record: &'r [u8]) -> Cow<'r, [u8]> {
         // The terminal's window can be resized, so read its width for each line.
         self.fitted(record, self.is_terminal.then(columns))
@@ -105,7 +105,7 @@ impl TextLines {
         self.line(&time, &shown, columns).into_bytes().into()
     }
 
-    /// Shortens the URL to fit the line into `columns`, but only down to a minimum.
+    /// Shortens the URL to fit the line into `columns`, but not below `MIN_URL` columns.
     fn line(&self, time: &str, shown: &Shown, columns: Option<usize>) -> String {
         let Shown {
             colour,
@@ -120,7 +120,7 @@ impl TextLines {
         if let Some(columns) = columns {
             let before = time.len() + 1 + label.len().max(LABEL) + 1 + who.width();
             let beside = columns.saturating_sub(before + 2 + why.width());
-            // If the reason does not fit next to the URL, the terminal wraps it, so the URL can fill its own row.
+            // If the reason does not fit next to the URL, the terminal wraps the reason, so the URL can fill the row.
             let room = if beside < MIN_URL {
                 columns.saturating_sub(before)
             } else {
@@ -143,7 +143,7 @@ impl TextLines {
 
     fn opened(&self, id: String, request: Request) {
         let mut open = self.open.lock();
-        // A decision that could not be logged never gets a completion, so the map must not grow forever.
+        // Requests whose decision could not be logged would stay forever, because they never get a completion.
         if open.len() >= MAX_OPEN {
             open.clear();
         }
@@ -157,7 +157,7 @@ impl TextLines {
 
 /// Minimum width of the column for the verdict. `unverifiable` is wider.
 const LABEL: usize = 6;
-/// Minimum width of a URL, in columns of the terminal.
+/// Minimum width of a shortened URL, in columns of the terminal.
 const MIN_URL: usize = 24;
 /// Maximum number of requests to remember for the lines of their completions.
 const MAX_OPEN: usize = 10_000;

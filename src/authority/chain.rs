@@ -1,5 +1,5 @@
-//! Parses the authority's certificate file, and checks whether its certificates may sign leaf certificates. It never
-//! reads a key, and does not verify signatures, because clients do that.
+//! Parses the authority's certificate file, and checks whether its certificates may sign leaf certificates. This module
+//! never reads a private key. It verifies no signatures, because clients do.
 
 use std::{path::Path, time::SystemTime};
 
@@ -116,7 +116,7 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
     }
     match certificate.basic_constraints() {
         Ok(Some(constraints)) if constraints.value.ca => {}
-        Ok(_) => return Err("it is not marked as a certificate authority's (basicConstraints CA:TRUE)"),
+        Ok(_) => return Err("it is not marked as the certificate of an authority (basicConstraints CA:TRUE)"),
         Err(_) => return Err("its basicConstraints cannot be read"),
     }
     match certificate.key_usage() {
@@ -125,7 +125,8 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
         Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
         Err(_) => return Err("its keyUsage cannot be read"),
     }
-    // RFC 5280 does not define `extendedKeyUsage` for authorities, but clients require `serverAuth` if it is there.
+    // RFC 5280 does not define `extendedKeyUsage` for authorities. If an authority's certificate has it, clients
+    // require `serverAuth` in it.
     match certificate.extended_key_usage() {
         Ok(None) => Ok(()),
         Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),

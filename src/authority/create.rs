@@ -44,7 +44,7 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     })
 }
 
-/// Creates a subject with a random part, because some clients try only the first authority with a given subject.
+/// Creates a subject with a random part. If a client trusts two authorities with the same subject, it may try only one.
 fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityError> {
     let mut id = [0; 4];
     random

@@ -21,20 +21,20 @@ pub enum AuthorityError {
     Missing { certificate: PathBuf, key: PathBuf },
 
     #[error(
-        "{} exists but {} does not: restore the missing file from a backup, or move the other one away too; \
-         robotgate then creates a new pair at its next start, and clients have to trust the new certificate", present.display(), missing.display()
+        "{} exists but {} does not: restore the missing file from a backup, or move the existing file away, \
+         and robotgate creates a new pair at its next start; then make clients trust the new certificate", present.display(), missing.display()
     )]
     Half { present: PathBuf, missing: PathBuf },
 
     #[error("{} cannot contain both the certificate and the key of a new authority: configure two files", .0.display())]
     SamePath(PathBuf),
 
-    #[error("cannot read {}: {source}; let the user of the proxy read it", path.display())]
+    #[error("cannot read {}: {source}; let the user that robotgate runs as read it", path.display())]
     Read { path: PathBuf, source: io::Error },
 
     #[error(
-        "cannot write {}: {source}; let the user of the proxy write to the folder of this file, or create \
-         the certificate and key elsewhere and configure their paths", path.display()
+        "cannot write {}: {source}; let the user that robotgate runs as write to the folder of this file, or \
+         create the certificate and key elsewhere and configure their paths", path.display()
     )]
     Write { path: PathBuf, source: io::Error },
 
@@ -61,7 +61,8 @@ pub enum AuthorityError {
 
     #[error(
         "the key {} does not belong to the certificate {}: use a certificate and a key that were created together; \
-         if the file has several certificates, put the key's own first", key.display(), certificate.display()
+         if the certificate file has several certificates, put the one for this key first",
+        key.display(), certificate.display()
     )]
     Mismatch { certificate: PathBuf, key: PathBuf },
 

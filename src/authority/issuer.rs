@@ -26,8 +26,8 @@ pub(super) struct Issuer {
     algorithm: &'static SignatureAlgorithm,
 }
 
-/// Takes the place of the key while rcgen builds a certificate, and signs with an empty signature. `Issuer::sign`
-/// replaces that with the real one.
+/// Takes the place of the authority's key while rcgen builds a certificate. `Issuer::sign` replaces its empty signature
+/// with the real one.
 struct Unsigned(&'static SignatureAlgorithm);
 
 // === impl Issuer ===
@@ -83,7 +83,7 @@ impl Issuer {
     /// Builds and signs a leaf certificate for `key`.
     ///
     /// The issuer field must be the authority's subject byte for byte (RFC 5280 §7.1). rcgen would encode the subject
-    /// again, and keeps only one `DC` of `DC=corp, DC=example`.
+    /// again, and drop one `DC` of `DC=corp, DC=example`.
     pub(super) fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Result<CertificateDer<'static>, MintError> {
         let issuer = rcgen::Issuer::from_params(&self.outline, Unsigned(self.algorithm));
         let unsigned = params.signed_by(key, &issuer)?;
@@ -96,7 +96,7 @@ impl Issuer {
         Ok(sequence(&[&to_be_signed, algorithm, &signature])?.into())
     }
 
-    /// Puts the authority's subject into the content of a `TBSCertificate` (RFC 5280 §4.1).
+    /// Replaces the issuer in the fields of a `TBSCertificate` (RFC 5280 §4.1) with the authority's subject.
     fn with_issuer(&self, fields: &[u8]) -> Result<Vec<u8>, MintError> {
         let (_version, rest) = split_element(fields)?;
         let (_serial, rest) = split_element(rest)?;
@@ -143,7 +143,7 @@ fn encoding<E>(_: E) -> MintError {
     MintError::Encoding
 }
 
-/// The combinations of key and hash that most clients support.
+/// For each kind of key, the algorithm that most clients support.
 const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ECDSA_NISTP256_SHA256, &PKCS_ECDSA_P256_SHA256),
     (SignatureScheme::ECDSA_NISTP384_SHA384, &PKCS_ECDSA_P384_SHA384),
@@ -151,5 +151,5 @@ const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ED25519, &PKCS_ED25519),
 ];
 
-/// The first 160 bits of the digest (RFC 7093 §2).
+/// 160 bits, in bytes (RFC 7093 §2).
 const KEY_ID_LENGTH: usize = 20;

@@ -24,8 +24,8 @@ use crate::{
     text::{Second, calendar},
 };
 
-/// Issues a certificate for `name` with a new key, so that no two origins show the same key. Creating a key takes only
-/// a few dozen microseconds.
+/// Issues a certificate for `name` with a new key, so that no two hosts have the same key. Creating a key takes only a
+/// few dozen microseconds.
 pub(super) fn mint(
     issuer: &Issuer,
     random: &dyn SecureRandom,
@@ -59,8 +59,8 @@ fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateP
     params.serial_number = Some(SerialNumber::from_slice(serial));
     params.not_before = date(validity.not_before)?;
     params.not_after = date(validity.not_after)?;
-    // Clients read the name only in the subjectAltName. Without a commonName, the subject is empty, and rcgen marks the
-    // subjectAltName as critical (RFC 5280 §4.2.1.6).
+    // The commonName is optional: clients read only the subjectAltName. Without a commonName, the subject is empty, and
+    // rcgen marks the subjectAltName as critical (RFC 5280 §4.2.1.6).
     let (text, alternative) = match name {
         Host::Name(name) => (name.to_string(), SanType::DnsName((&**name).try_into()?)),
         Host::Ip(address) => (address.to_string(), SanType::IpAddress(*address)),
@@ -116,7 +116,7 @@ impl Validity {
 /// How long a leaf is valid, unless its authority expires earlier.
 pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// A certificate is valid from this long before its issue, for clients whose clocks are slow.
+/// How long before its issue a certificate begins to be valid, for clients whose clocks are slow.
 pub(super) const BACKDATE: Duration = Duration::from_secs(60 * 60);
 
 /// RFC 5280 appendix A.1, `ub-common-name`.

@@ -97,7 +97,7 @@ impl Leaves {
             return Ok(ready);
         }
         leaf::check(&name)?;
-        // A task of its own, so that a client that disconnects does not cancel the leaf for other clients.
+        // In a task of its own, the leaf is issued for other clients even if this client disconnects.
         let fill = Arc::clone(&self.shared).fill(name);
         tokio::spawn(fill).await.unwrap_or(Err(MintError::Interrupted))
     }
@@ -113,7 +113,6 @@ impl Leaves {
         self.shared.cache.len()
     }
 
-    /// Returns whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.shared.cache.is_empty()
     }
@@ -123,7 +122,6 @@ impl Leaves {
         self.shared.minted.load(Ordering::Relaxed)
     }
 
-    /// Returns the authority that signs the leaves.
     pub fn authority(&self) -> &Arc<Authority> {
         &self.shared.authority
     }
@@ -150,8 +148,8 @@ impl SharedLeaves {
                 EntryAction::ReplaceWithGuard
             }
         };
-        // The cache gives the guard for a name to one call, which issues the leaf. Other calls for the name wait here
-        // until this call inserts the leaf or drops the guard.
+        // The cache gives the guard for a name to one call. Other calls for the name wait here until that call inserts
+        // the leaf or drops the guard.
         let guard = match self.cache.entry_async(&name, check).await {
             EntryResult::Retained(config) => return Ok(config),
             EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => guard,
@@ -166,7 +164,7 @@ impl SharedLeaves {
             .unwrap_or(Err(MintError::Interrupted))?;
         drop(turn);
         let config = Arc::clone(&leaf.config);
-        // Inserting fails if the entry was removed in the meantime to make room.
+        // Inserting fails only if the entry was removed or replaced in the meantime, which nothing here does.
         let _ = guard.insert(leaf);
         Ok(config)
     }
@@ -192,8 +190,8 @@ impl Leaf {
     }
 }
 
-/// Builds a server configuration that always presents `leaf`: a client sends no server name if the target of its
-/// CONNECT is an IP address. Accepts no early data, which could be replayed (RFC 8446 §8).
+/// Builds a server configuration that presents `leaf` whatever server name a client sends: for an IP address, it sends
+/// none. Accepts no early data, which could be replayed (RFC 8446 §8).
 fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<ServerConfig, MintError> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -201,8 +199,8 @@ fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<Se
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(leaf)));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Sessions resume only with tickets, so the server stores nothing. Their keys belong to this name, so a ticket for
-    // one name is useless for another.
+    // Clients resume sessions only with tickets, so the server stores nothing. Each configuration has its own ticket
+    // keys, so a ticket for one name is useless for another.
     config.ticketer = Ticketer::new().map_err(|_| MintError::Random)?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)

@@ -24,10 +24,9 @@ pub enum NameError {
     Address,
 }
 
-/// Checks whether a certificate can contain the name of `host`.
+/// Checks whether a certificate can contain the name of `host` (RFC 5280 §4.2.1.6).
 ///
-/// RFC 5280 §4.2.1.6 would also allow a wildcard or a NUL. RFC 1123 would forbid `_` and hyphens at the ends of a
-/// label, but some real hosts have such names.
+/// RFC 1123 forbids `_` and hyphens at the ends of a label, but some real hosts have such names.
 pub(super) fn check(host: &Host) -> Result<(), NameError> {
     let Host::Name(name) = host else {
         return Ok(());

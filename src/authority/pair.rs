@@ -137,7 +137,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// The caller must hold the lock and have checked the unfinished file.
+    /// The caller must hold the lock and have checked what the unfinished file contains.
     pub(super) fn finish(&self, missing: &Path) -> Result<(), AuthorityError> {
         link(missing)?;
         self.flush_directories()?;
@@ -204,7 +204,7 @@ fn write_unfinished(path: &Path, contents: &[u8], mode: u32) -> Result<(), Autho
     write().map_err(AuthorityError::write(&path))
 }
 
-/// Fails if there is a file with that name already.
+/// Fails if `path` already exists.
 fn link(path: &Path) -> Result<(), AuthorityError> {
     let unfinished = unfinished(path);
     match fs::hard_link(&unfinished, path) {

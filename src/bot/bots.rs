@@ -1,6 +1,6 @@
 //! The configured bots, indexed so that the sender of a request is found quickly.
 //!
-//! Finding a bot allocates nothing and never fails. If several bots match, the first one in the configuration wins.
+//! Finding a bot allocates nothing. If several bots match, the first one in the configuration wins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Bots {
     names: Box<[Vec<Name>]>,
     /// The `user-agents` patterns with a `*`, in the order of the configuration, each with the index of its bot.
     globs: Vec<(usize, AgentPattern)>,
-    /// The indices of the bots that need a proof, and of those that accept a certificate or a network as proof.
+    /// Indices of bots: those that need a proof, those that accept a certificate as proof, those that accept a network.
     with_proofs: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,
@@ -132,7 +132,7 @@ impl Bots {
         indices.iter().filter_map(|&index| Some((index, self.bots.get(index)?)))
     }
 
-    /// Returns the first bot with this product token that needs a proof.
+    /// Returns the first bot that goes by `token`, among the bots that need a proof.
     pub(super) fn claimed_by(&self, token: &str) -> Option<&Arc<Bot>> {
         let first = token.bytes().next()?.to_ascii_lowercase();
         let names = self.claims.get(usize::from(first))?;
@@ -195,7 +195,7 @@ impl Bots {
         self.bots.get(by_glob.or(by_name)?)
     }
 
-    /// Returns the index of the first bot with a `user-agents` pattern without a `*` that matches `field`.
+    /// Returns the index of the first bot of which a `user-agents` pattern without a `*` matches `field`.
     fn first_name(&self, field: &[u8]) -> Option<usize> {
         if self.names.is_empty() {
             return None;
@@ -216,8 +216,8 @@ fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     let mut claims = vec![Vec::new(); if indices.is_empty() { 0 } else { 256 }];
     for &index in indices {
         for token in bots.get(index).into_iter().flat_map(|bot| bot.goes_by()) {
-            // Of `MJ12bot` in a robots.txt, Google's parser reads only `MJ`. So a client that calls itself `MJ` would
-            // get the rules for `MJ12bot`, and needs the proof of that bot too.
+            // Of `MJ12bot` in a robots.txt, Google's parser reads only `MJ`. A client that calls itself `MJ` would get
+            // the rules for `MJ12bot`, so it must prove that it is this bot.
             for text in [token, letters(token)] {
                 if let Some(first) = text.bytes().next() {
                     let text = text.as_bytes().into();

@@ -26,7 +26,7 @@ pub struct Credentials {
     most: usize,
 }
 
-/// The secrets of a name, and the bots that it identifies.
+/// The hashed secrets of a name, and the bots that the name identifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedSecrets {
     pub(super) name: Arc<str>,
@@ -79,7 +79,7 @@ impl Credentials {
         found.map(|(known, secret)| Verified { known, secret })
     }
 
-    /// Returns the credential if the credentials file still has the same secret under the same name.
+    /// Returns the credential if the credentials file still has the same salted hash under the same name.
     pub(super) fn recheck(&self, credential_record: &CredentialRecord) -> Option<Verified<'_>> {
         let known = self
             .by_name

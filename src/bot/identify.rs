@@ -1,4 +1,5 @@
-//! What a client proves, and which bot it then is. This module refuses no client: `decision` does.
+//! Finds out what a client has proved and which bot it is, or why it must be refused. The module `decision` then
+//! refuses the request.
 
 use std::sync::Arc;
 
@@ -39,11 +40,10 @@ impl Bots {
         Proof::None
     }
 
-    /// Identifies the client by its User-Agent fields and its proof. If `required` is set, a client without proof is
-    /// refused.
+    /// Identifies the client by its User-Agent fields and its proof.
     ///
-    /// The User-Agent must name one of the bots that the proof is for. Without a proof, the client is the bot that its
-    /// User-Agent names, unless that bot requires a proof.
+    /// With a proof, the User-Agent must name a bot that the proof is for, or nothing. Without a proof, the client is
+    /// the bot that its User-Agent names, but is refused if that bot requires a proof or `required` is set.
     pub fn identify_by<'h>(
         &self,
         user_agents: impl IntoIterator<Item = &'h [u8]>,
@@ -125,8 +125,8 @@ impl Bots {
 // === impl Proof ===
 
 impl Proof<'_> {
-    /// Returns the entry of the configuration that the proof matched: that of `bot`, or of the first bot with such an
-    /// entry. The result contains nothing that the client sent.
+    /// Returns the entry that the proof matches in the configuration of `bot`; without `bot`, in that of the first bot
+    /// that accepts the proof. The text is the configuration's, not the client's.
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {
             bots.with_proofs()

@@ -39,8 +39,8 @@ pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     first.ok_or(if browser { Cause::BrowserOnly } else { Cause::NoToken })
 }
 
-/// Returns the products in a field without their versions. Of the products in a comment, returns only the one that
-/// names the client.
+/// Returns the products in a User-Agent field, without versions. Of a comment, returns only the product after
+/// `compatible;`.
 pub fn products(field: &[u8]) -> impl Iterator<Item = &str> {
     Pieces { rest: field }.filter_map(|piece| match piece {
         Piece::Product(product) => Some(product),

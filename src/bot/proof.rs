@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::{Bot, ClientCertificate, CredentialRecord, certificate::CertificateName, credentials::Verified};
 use crate::text::words;
 
-/// The proofs that a bot accepts, any one of which is enough. Without any, the User-Agent alone identifies the bot.
+/// The proofs that a bot accepts, any one of which is enough. If it accepts none, its User-Agent alone identifies it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedProofs {
     pub credentials: Vec<Box<str>>,
@@ -53,7 +53,7 @@ pub enum Proof<'a> {
     None,
     /// The credential is invalid, or the client sent more than one.
     Failed,
-    /// Stands for whatever proof the bot requires, to ask how a request would be decided.
+    /// Counts as whatever proof the bot requires, in questions about requests that nobody has sent.
     Assumed,
     Credential(Verified<'a>),
     Certificate(&'a ClientCertificate),
@@ -104,16 +104,16 @@ impl ProofKinds {
         let all = [
             (
                 self.credential,
-                "Write the credential into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates them \
+                "Write the credential into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates it \
                  with `robotgate credential add NAME`.",
             ),
             (
                 self.certificate,
-                "Connect to the proxy's TLS listener with a client certificate that the bot's `certificates` name.",
+                "Connect to the proxy's TLS listener with a client certificate that matches the bot's `certificates`.",
             ),
             (
                 self.network,
-                "Send the request from a network that the bot's `networks` list.",
+                "Send the request from a network that is in the bot's `networks`.",
             ),
         ];
         let advice: Vec<&str> = all.into_iter().filter_map(|(has, text)| has.then_some(text)).collect();

@@ -14,7 +14,7 @@ use crate::{authority::Authority, trust};
 pub struct CaArgs {
     #[command(subcommand)]
     action: Action,
-    /// The configuration file, in which https.ca-certificate and https.ca-key can name other files
+    /// The configuration file, in which https.ca-certificate and https.ca-key name the certificate and its key
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -23,7 +23,7 @@ pub struct CaArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show the subject, the fingerprint, the dates and the two files
+    /// Show the certificate's subject, fingerprint and dates, and the paths of the certificate and its key
     Show,
     /// Print the certificate (PEM) on standard output
     Export,

@@ -25,8 +25,8 @@ use crate::{
 /// Show what robotgate knows of sites and how their robots.txt changed, or forget a site
 ///
 /// The proxy keeps this in a file (cache.path): each site's last response to /robots.txt, when it came, how long it
-/// applies, how long the site has been failing, and the text of the last robots.txt. The proxy may run or not. The
-/// command fetches nothing.
+/// applies, how long the site has been failing, and the text of the last robots.txt. The command works whether or
+/// not the proxy runs, and fetches nothing.
 ///
 /// A site is an origin: scheme, host and port. Each origin has its own robots.txt.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ enum Action {
 
 /// Forget a site
 ///
-/// Also forgets the site's last good copy and how long the site has been failing. The next request fetches the
+/// Forgets even the site's last good copy and how long the site has been failing. The next request fetches the
 /// robots.txt again. If a fetch is already running, robotgate still uses its result. In a fleet, all robotgates forget
 /// the site.
 #[derive(Debug, clap::Args)]
@@ -111,7 +111,7 @@ impl CacheArgs {
         load(self.config.as_deref(), &self.overrides)
     }
 
-    /// Calls `ask` with access to the copies of the proxy that runs with this configuration.
+    /// Calls `ask` with access to the copies of the running proxy or, if none runs, of the cache file.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         self.ask_of(&self.load()?.0, ask)
     }
@@ -146,7 +146,7 @@ impl ForgetArgs {
                 if !self.origin.contains("://") {
                     let other = format!("http://{}", self.origin);
                     message.push_str(&format!(
-                        "If you mean its http site, run: robotgate cache forget {other}{}\n",
+                        "If you mean the http site, run: robotgate cache forget {other}{}\n",
                         config_options(&sources)
                     ));
                 }
@@ -195,7 +195,7 @@ fn paint() -> Paint {
 
 const AFTER_HELP: &str = "\
 While the proxy runs, the command queries the proxy over a socket next to the file of cache.path. Only \
-root and the user of the proxy can use the command.
+root and the user that the proxy runs as can use the command.
 
 Exit status: 0 if the command succeeded; 1 if the site is not known, there is nothing to show, or the \
 server of a fleet could not be told to forget the site; 2 for a usage error.

@@ -1,5 +1,4 @@
-//! Error messages on stderr. At a terminal, they are wrapped and coloured. Otherwise they are printed as they are, for
-//! programs.
+//! Error messages on stderr, wrapped and coloured only at a terminal.
 
 use std::{
     fmt::Display,
@@ -61,7 +60,7 @@ fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Pa
 }
 
 const INDENT: usize = 4;
-/// Columns that the line number and the bar to the left of a quoted line take.
+/// Width in columns of the line number and the bar before a quoted line.
 const GUTTER: usize = 8;
 
 #[cfg(test)]

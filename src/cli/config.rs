@@ -19,7 +19,7 @@ enum Action {
     Show(ShowArgs),
     /// Print a JSON Schema of configuration files, for editors
     Schema,
-    /// Print a configuration for a container, which you can then change
+    /// Print a configuration to start from in a container
     #[command(long_flag = "container")]
     Container,
 }

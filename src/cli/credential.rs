@@ -124,7 +124,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> R
     let store = Store::lock(path)?;
     let before = store.read()?;
     let text = before.as_ref().map_or("", |before| &before.text);
-    // robotgate rejects the whole file if one line is invalid, so report invalid lines before adding one.
+    // robotgate rejects the whole file if one line is invalid, so add nothing to such a file.
     let known = parsed(path, text)?;
     store.write(&with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
 
@@ -237,8 +237,8 @@ fn read_stdin() -> Result<String, CredentialError> {
 /// In bytes. Any valid secret is shorter.
 const MAX_INPUT: u64 = 4096;
 
-const NEXT: &str = "\nA running robotgate reads the file again by itself. To be sure, reload it: systemctl reload robotgate,\n\
-                    or send SIGHUP to its process.\n";
+const NEXT: &str = "\nA running robotgate reads the credentials file again by itself. To be sure, reload robotgate:\n\
+                    systemctl reload robotgate, or send SIGHUP to its process.\n";
 
 const AFTER_HELP: &str = "\
 Try it:

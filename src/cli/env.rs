@@ -68,7 +68,10 @@ enum EnvError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Proxy(#[from] BadProxy),
-    #[error("the path {0:?} cannot be written as a setting; with --ca FILE, give a path of printable UTF-8 characters")]
+    #[error(
+        "the certificate's path {0:?} cannot be written as a setting; with --ca FILE, give a path of printable UTF-8 \
+         characters"
+    )]
     Path(PathBuf),
     #[error("{0}")]
     NoCertificate(String),
@@ -169,7 +172,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = ClientSettings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
-    // The settings may contain this command, and other programs may log it. So hide the secret in the URL.
+    // Comments in the settings repeat these options, and other programs may log them. So hide the secret in the URL.
     let shown = proxy.map(|proxy| match settings.has_secret() {
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,
@@ -281,7 +284,7 @@ fn unreadable(path: &Path, sources: &Sources) -> Option<String> {
     }
 }
 
-/// Says how to give a copy of the certificate to users who cannot read it, if this user can.
+/// If this user can read the certificate but others cannot, says how to make a copy for the others.
 fn only_for_some(path: &Path, args: &EnvArgs, sources: &Sources) -> Option<String> {
     if is_open_to_all(path) || fs::File::open(path).is_err() {
         return None;

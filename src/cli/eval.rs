@@ -26,9 +26,9 @@ use crate::robots::Profile;
 ///
 /// Input: "robots" (the text of the robots.txt, or "robots_b64" in base64), "agent" (the bot's name) and "url".
 ///
-/// Output: "allowed", and the "line", "rule" and "group" that decided; "usage" (what Content-Usage says, by its
-/// "usage_lines") and "signals" (what Content-Signal says); or "error", if the line cannot be decided. All fields
-/// except the robots.txt are copied.
+/// Output: "allowed", and the "line", "rule" and "group" that decided; "usage" (what Content-Usage says) and
+/// "usage_lines" (the numbers of these lines); "signals" (what Content-Signal says); or "error", if the input line
+/// cannot be decided. All input fields except the robots.txt are copied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct EvalArgs {

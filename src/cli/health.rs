@@ -54,7 +54,7 @@ impl HealthArgs {
         if let Some(address) = self.address {
             return Ok(vec![Endpoint::Listener(address)]);
         }
-        // Ignore mistakes: the file may have changed since the proxy loaded it.
+        // Ignore mistakes in the file, which may have changed since the proxy loaded it.
         let config = Config::load_in_part(&self.overrides.sources(self.config.as_deref())?)?;
         Ok(Endpoint::of(&config))
     }

@@ -1,4 +1,4 @@
-//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy does. This module puts nothing
+//! Fetches a robots.txt or a `tdmrep.json` for a subcommand, in the same way as the proxy. This module puts nothing
 //! into the cache, and decides nothing about a bot.
 
 mod way;
@@ -45,8 +45,8 @@ pub enum LiveError {
     Fetch(#[from] LookupError),
 }
 
-/// Fetches `document` from `origin`, which takes at most `robots.fetch-timeout`. Fails only if the fetch cannot start.
-/// At a terminal, shows progress if it takes long.
+/// Fetches `document` from `origin`, within `robots.fetch-timeout`. Fails only if the fetch cannot start. At a
+/// terminal, shows progress if the fetch takes long.
 pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) -> Result<Live, LiveError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -107,7 +107,7 @@ impl Live {
         self.state.last_copy()
     }
 
-    /// Returns the HTTP status, when the fetch ended, and when robotgate would fetch the robots.txt again.
+    /// Returns the HTTP status, when the fetch ended, and when robotgate would fetch the document again.
     pub fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.at, &self.policy)
     }
@@ -128,7 +128,7 @@ impl Live {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
     }
 
-    /// Says that the redirects of the fetch went in a circle, or that there were too many, if so.
+    /// If there were too many redirects, returns a phrase that says so, or that they went in a circle.
     pub fn detour(&self) -> Option<&'static str> {
         if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
             return None;

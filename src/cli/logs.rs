@@ -68,7 +68,7 @@ impl LogReader {
     }
 }
 
-/// Returns the first line of a log, if it is a file. A pipe could not be read again.
+/// Returns the first line of a regular file. From a pipe, [`LogReader`] could not read that line again.
 pub(super) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut line = Vec::new();

@@ -11,7 +11,7 @@ use super::{Cli, fail};
 /// Write the manual pages into a folder
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// The folder. man creates it if it does not exist
+    /// The folder, which is created if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

@@ -34,7 +34,7 @@ impl Overrides {
     }
 }
 
-/// Returns `--config FILE` and each `--set`, as part of a command to show. Environment variables apply to it anyway.
+/// Returns `--config FILE` and each `--set`, for a suggested command. It reads the same environment variables.
 pub(super) fn config_options(sources: &Sources) -> String {
     let mut options = String::new();
     if let Some(file) = sources.file() {

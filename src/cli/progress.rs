@@ -13,7 +13,7 @@ use super::columns::{columns_of, cut};
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
-/// `Moves` can move its cursor, so a line can be overwritten. `Plain` cannot.
+/// Whether the terminal can move its cursor, and so overwrite and erase a line. If not, progress is printed only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Terminal {
     Plain,

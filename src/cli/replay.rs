@@ -24,7 +24,7 @@ pub struct ReplayArgs {
     /// Files of the audit log, also rotated and .gz ones ("-" is standard input)
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// The configuration that the proxy runs with. evidence.path in it names the file of the store
+    /// The configuration that the proxy runs with. Its evidence.path names the file of the store of evidence
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct ReplayArgs {
     #[arg(long)]
     all: bool,
     /// Exit with 0 even if some decisions cannot be made again, for example because the store no longer has the
-    /// robots.txt that decided them
+    /// robots.txt that they were based on
     #[arg(long)]
     allow_missing: bool,
     /// Print one JSON object instead of text
@@ -52,12 +52,11 @@ struct ReplayOutput {
     decisions: u64,
     same: u64,
     different: u64,
-    /// Decisions that depended on the network or the time of the request, and are taken from the log.
+    /// Decisions that depended on an address, a credential or the pace, and are taken from the log.
     as_logged: u64,
-    /// The number of these decisions for each reason.
+    /// The number of decisions that cannot be replayed, by the reason why.
     not_replayable: BTreeMap<String, u64>,
-    /// For each reason that is about a text or a configuration, the SHA-256 of the first one that is missing or
-    /// unusable.
+    /// The SHA-256 of the first text or configuration that is missing or unusable, by the reason in `not_replayable`.
     missing: BTreeMap<String, String>,
     unreadable_lines: u64,
     differences: Vec<ChangedDecision>,

@@ -46,7 +46,7 @@ pub struct ReportArgs {
         default_value = "bot,site,reason,rule"
     )]
     by: Vec<By>,
-    /// The format of the report. By default, the extension of the output file decides; otherwise it is text
+    /// The format of the report. By default, the name of the output file decides (.md, .csv, .html, otherwise text)
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Maximum number of rows in a table
@@ -127,8 +127,8 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     Ok(None)
 }
 
-/// Returns the logs in the order of the times in their first lines, because a shell lists rotated files the newest
-/// first. Logs without such a time, such as standard input, come last.
+/// Sorts the logs by the time in their first line, because a shell expands `audit.jsonl*` from the newest file to the
+/// oldest. Logs without such a time, such as standard input, come last.
 fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
     let mut logs: Vec<_> = logs
         .iter()

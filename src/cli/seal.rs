@@ -90,7 +90,7 @@ struct VerifyArgs {
 /// Anyone who trusts the public key can check both files without robotgate and without the rest of the log.
 #[derive(Debug, clap::Args)]
 struct ProveArgs {
-    /// The id of the request, as its client saw it
+    /// The id of the request, from the log or from the Robots-Decision header
     id: String,
     /// Files of the log, in any order. Without LOG, prove reads only the file of audit.path
     #[arg(value_name = "LOG")]
@@ -196,7 +196,7 @@ impl SealArgs {
             let line = write("json", &proven.line)?;
             let proof = write("tlog-proof", proven.proof.as_bytes())?;
             let (line, proof) = (line.display(), proof.display());
-            let _ = writeln!(text, "{line} is entry {}; {proof} proves it", proven.entry);
+            let _ = writeln!(text, "{line} is entry {} of the tree; {proof} proves it", proven.entry);
         }
         Ok((text, true))
     }
@@ -234,7 +234,7 @@ fn text(found: &Verification, has_logs: bool) -> String {
     for file in &found.incomplete {
         let _ = writeln!(
             text,
-            "{}: its last line is incomplete, so it is not sealed",
+            "{}: its last line is incomplete, so this line is not sealed",
             plain_message(file, MAX_NAME)
         );
     }

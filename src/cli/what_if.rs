@@ -1,5 +1,5 @@
-//! `robotgate what-if`: decides each decision of an audit log again with a change, and lists those that would be
-//! different.
+//! `robotgate what-if`: decides the requests of an audit log again with, for example, another configuration, and lists
+//! the decisions that would be different.
 
 use std::{
     fmt::Write as _,
@@ -35,8 +35,8 @@ pub struct WhatIfArgs {
     /// Files of the audit log, also rotated and .gz ones ("-" is standard input)
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Decide with this configuration instead of those in the log. Of the files that this configuration names, the
-    /// command reads only the store
+    /// Decide every request with this configuration. Of the files that this configuration names, the command reads only
+    /// the store of evidence
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -291,7 +291,7 @@ fn outline(outline: &Outline) -> String {
 
 fn case_file(summary: &Summary, cases: &Cases) -> String {
     let mut text = format!(
-        "# {} {} from {} decisions, {} of which change.\n",
+        "# {} {} from {} decisions; {} of the decisions change.\n",
         grouped(cases.count() as u64),
         if cases.count() == 1 { "case" } else { "cases" },
         grouped(summary.decisions),

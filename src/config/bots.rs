@@ -31,16 +31,16 @@ pub struct IdentityRules {
     pub required: bool,
 }
 
-/// The credentials that `[[bot]]` entries can name.
+/// The credentials file that `[identity]` names.
 enum Named {
     None,
     /// `None` if the file could not be read, which is already reported as a mistake.
     File(Option<Credentials>),
-    /// The file was not read, because the configuration is not loaded with `Reads::All`. So every name is accepted.
+    /// The file was not read, because the configuration is not loaded with `Reads::All`.
     Unread,
 }
 
-/// What a `[[bot]]` entry is checked against. Names and User-Agents are in lower case.
+/// What a `[[bot]]` entry is checked against. The keys of both maps are in lower case.
 struct TakenNames {
     named: Named,
     /// Whether `proxy.tls.client-roots` is set.
@@ -273,7 +273,7 @@ fn robots_agents(list: List<'_>, table: &Table<'_>) -> Vec<Box<str>> {
     })
 }
 
-/// A bot without `robots-agents` has its name as the only product token, so the name must be a valid one.
+/// Without `robots-agents`, robotgate looks for the bot's name in a robots.txt, so the name must be a product token.
 fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
     if is_token(name) && name != "*" {
         return Some(vec![name.into()]);
@@ -297,13 +297,14 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
             "\"{text}\" has to be in a credentials file, but none is configured; write credentials = \
              \"credentials\" in [identity]"
         )),
-        // Accept the name even if the file has no such credential: no client can then prove to be the bot. If the name
-        // were ignored, removing a credential from the file would let clients be the bot without proof.
+        // Also accept a name that the file lacks. If such a name were ignored, the bot might need no proof once its
+        // credential is removed from the file.
         Named::File(_) | Named::Unread => Ok(text.into()),
     }
 }
 
-/// A bot without `credentials` has the credential with its own name, which the credentials file need not contain.
+/// If there is a credentials file, a bot without the key `credentials` accepts the credential that has the bot's name,
+/// even if the file lacks it.
 fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     match named {
         Named::File(_) | Named::Unread => is_name(bot_name).then(|| bot_name.into()),

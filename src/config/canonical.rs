@@ -8,7 +8,7 @@ use toml::Table;
 use crate::copy::Sha256;
 
 /// What the configuration file, environment variables and `--set` set, as TOML with sorted keys and without comments.
-/// Values are as written, lists keep their order, and defaults are not filled in.
+/// Durations and sizes keep their units, lists keep their order, and defaults are not filled in.
 ///
 /// Two `Canonical` values always compare equal, so that [`Config`](super::Config)s with the same meaning are equal.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ Disallow: /\tx
 verdict = "deny"
 "##;
 
-    /// Audit logs contain digests of this text. So it must not change, even if the `toml` crate does.
+    /// Audit logs contain digests of such texts. So their form must not change, even if the `toml` crate does.
     const CANONICAL: &str = r##"[[bot]]
 exempt-hosts = ["a.example"]
 name = "B"

@@ -20,7 +20,7 @@ pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     All,
-    /// All but the files with secrets. Without the credentials file, every credential that a bot names is accepted.
+    /// All but the files with secrets.
     NoSecrets,
     Nothing,
 }
@@ -72,8 +72,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Changes the record of the key `name` of a table. If there are several, one for each `[[bot]]` for example,
-    /// changes the last one.
+    /// Changes the latest record of the key `name` in `table`. Each `[[bot]]`, for example, has a record of its own.
     pub(super) fn amend(&self, table: &str, name: &str, change: impl FnOnce(&mut Key)) {
         let mut keys = self.keys.borrow_mut();
         if let Some(key) = keys.iter_mut().rfind(|key| key.name == name && key.table == table) {

@@ -102,8 +102,8 @@ fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     }
 }
 
-/// Converts a network of IPv4-mapped addresses, such as `::ffff:10.0.0.0/104`, to IPv4, because addresses are compared
-/// in this form.
+/// Converts a network of IPv4-mapped addresses, such as `::ffff:10.0.0.0/104`, to IPv4, because robotgate compares such
+/// addresses as IPv4.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(v6) = network else { return network };
     let mapped = v6.addr().to_ipv4_mapped().zip(v6.prefix_len().checked_sub(96));

@@ -1,5 +1,5 @@
-//! Errors of a configuration, with what a reader needs to fix them: file, line, column, key, message and the line
-//! itself.
+//! Why a configuration could not be loaded. For each mistake: its file, line, column and key, a message, and the text
+//! of the line.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The file is empty, perhaps because it is being written. robotgate must not use the defaults then: they could
-    /// allow what the configuration forbids.
+    /// allow what the complete file forbids.
     #[error(
         "{} is empty, perhaps because it is still being written; to use all defaults, write a comment line into it",
         .0.display()
@@ -60,7 +60,7 @@ pub struct Problem {
     pub width: usize,
 }
 
-/// A mistake. Its line and key are found later, from the bytes in `span`.
+/// A mistake before its line and key are known. `span` is its range of bytes in the text of the configuration.
 pub(super) struct Complaint {
     pub span: Range<usize>,
     /// The key that is missing from the table at `span`, if that is the mistake.
@@ -71,7 +71,6 @@ pub(super) struct Complaint {
 // === impl Problems ===
 
 impl Problems {
-    /// Returns the mistakes, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter()
     }

@@ -12,7 +12,7 @@ pub struct Expectation {
     pub agent: String,
     /// The requested http, https or ftp URL, as written in the file.
     pub url: String,
-    /// The purpose of the request, in place of the purposes of the bot.
+    /// The purpose of the request. If `None`, the purposes of the bot apply.
     pub purpose: Option<Purpose>,
     /// The text of the origin's robots.txt.
     pub robots: String,

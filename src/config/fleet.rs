@@ -1,4 +1,4 @@
-//! `[fleet]`: the server through which several robotgates share what they fetch.
+//! `[fleet]`: the server through which several robotgates share copies of robots.txt and one pace.
 //!
 //! This module connects to nothing, and never shows a secret.
 
@@ -47,8 +47,8 @@ impl Fleet {
         let prefix = table.parsed("key-prefix", key_prefix);
         table.has_default("key-prefix", PREFIX);
         let on_loss = table.choice_or("on-loss", OnLoss::default());
-        // The size matters only with `[pace]` and `on-loss = "share"`. Both together require it, so the default has no
-        // effect.
+        // Only `[pace]` together with `on-loss = "share"` uses the size, and then the key is required. So the default
+        // has no effect.
         let size = table.number_in([" robotgates", ""], "size", 1..=10_000).unwrap_or(1);
         let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();
         if is_paced && on_loss == OnLoss::Share && is_size_missing {
@@ -96,7 +96,7 @@ impl Fleet {
     }
 }
 
-/// Reads a secret from the first line of a file. Fails if other users can read the file, and never quotes it.
+/// Reads a secret from the first line of a file that other users cannot access. No error contains the secret.
 fn secret(path: &Path, is_key: bool) -> Result<Secret, String> {
     let bytes = files::read_secret(path).map_err(|error| error.to_string())?;
     let line = bytes

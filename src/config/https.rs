@@ -1,6 +1,6 @@
 //! `[https]` and `[[https.tunnel]]`: how robotgate handles a CONNECT, and the certificates that it presents and trusts.
 //!
-//! This module creates no certificate and reads no clock. It reads only the files of root certificates.
+//! This module creates no certificate and reads no clock. The only files that it reads are root certificates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the time at which a tunnel exception ends: for a date, the midnight (UTC) at the end of this day.
+/// Returns when a tunnel exception ends. A date without a time means the end of that day in UTC.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable = || {
         format!(

@@ -47,7 +47,7 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recording {
     Nothing,
-    /// The keys that the parser looks for in this configuration. It does not look for the keys of a missing `[[bot]]`.
+    /// The keys that the parser looks for in this configuration; those of `[[bot]]`, for example, only if there is one.
     Looked,
     /// All keys, including those of tables that the file does not contain.
     All,
@@ -67,8 +67,8 @@ impl Key {
 // === impl Kind ===
 
 impl Kind {
-    /// Returns whether a value without quotes in an environment variable or `--set` is always a text. A duration is
-    /// not: `30` is a number that lacks its unit.
+    /// Returns whether `30`, without quotes in an environment variable or `--set`, means the text "30". For a duration,
+    /// it means a number, which lacks its unit.
     fn is_text(&self) -> bool {
         matches!(self, Self::Text | Self::Word(_))
     }

@@ -16,8 +16,8 @@ struct Search<'s> {
     best: Option<(usize, String)>,
 }
 
-/// Replaces what can be a password with asterisks: the text between the first colon and the last `@`. In the URL of the
-/// fleet's server (`is_address`), replaces everything after the colon, because the `@` may be missing by mistake.
+/// Masks what can be a password: the text between the first colon and the last `@`. If the line has the URL of the
+/// fleet's server (`is_address`), masks everything after the colon, because the `@` may be missing by mistake.
 fn without_password(line: &str, is_address: bool) -> String {
     let colon = line.find(':').map(|colon| colon + 1);
     let end = match is_address {
@@ -150,8 +150,8 @@ impl Search<'_> {
         }
     }
 
-    /// Of two equal ranges, the later one wins, because its key is deeper: `bot` and `bot[0]` both have the range of
-    /// the first `[[bot]]` header.
+    /// Keeps the smaller range. Of two equal ones, keeps the later, because its key is deeper: `bot` and `bot[0]` both
+    /// have the range of the first `[[bot]]` header.
     fn offer(&mut self, range: Range<usize>) {
         // The range 0..0 means that a table is not written in the text. An example is `a` in `[a.b]`.
         let somewhere = range != (0..0);

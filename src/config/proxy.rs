@@ -20,7 +20,7 @@ const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
 /// Allowed values of `max-header-bytes`. Less than 1 KiB has no room for a URL and some cookies. The maximum must be
-/// below 1 MiB: pingora reads no more than that for the head and the bytes that follow it.
+/// below 1 MiB, which is pingora's limit for the head and the bytes that are read with it.
 const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1KiB to 512KiB");
 /// Allowed values of `max-header-fields`. pingora accepts at most 256 fields.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
@@ -56,7 +56,7 @@ pub struct Proxy {
     pub handshake_timeout: Duration,
     /// How long robotgate may take to connect to an origin, including the TLS handshake.
     pub connect_timeout: Duration,
-    /// How long robotgate waits for the next bytes of an origin.
+    /// How long robotgate waits for the next bytes from an origin.
     pub read_timeout: Duration,
     /// How long robotgate waits until a client or an origin accepts more bytes.
     pub write_timeout: Duration,

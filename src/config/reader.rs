@@ -31,7 +31,7 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     }
 }
 
-/// Returns the range of the value without quotes at the byte `at`, if it follows `key =` or is an item of a list.
+/// Returns the range of the unquoted value at the byte `at`, if it follows `key =` or is an item of a list.
 fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     let delimiters = ['"', '\'', '=', '[', ']', '{', '}', ',', '#', '\n'];
     let (before, after) = text.split_at_checked(at)?;
@@ -55,8 +55,8 @@ fn in_list(text: &str) -> bool {
     open.is_some_and(|open| text[..open].trim_end().ends_with('='))
 }
 
-/// Says how to write `word`, a value without quotes that follows `before`. To find out which type the key takes, this
-/// reads the configuration `before` with an empty string as the value.
+/// Says how to write `word`, an unquoted value that follows the text `before`. To find out which type the key takes,
+/// this reads that text with an empty string as the value.
 ///
 /// Returns `None` if `word` is probably a misspelt number or date, for which the TOML parser's message is better.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {

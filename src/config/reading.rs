@@ -101,7 +101,7 @@ impl SourceText {
 
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = SourceText::new(name, &String::from_utf8_lossy(bytes), Path::new("/"), &[]);
-    // The lossy text begins with the same bytes, so the offset `valid_up_to` is right there too.
+    // In the lossy text, the first invalid byte has the same offset, because only valid text is before it.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

@@ -23,7 +23,7 @@ impl Config {
             audit.retain(|key: &str, _| AUDIT.contains(&key));
         }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {
-            // A replay takes from the log who sent a request, so no credential is required.
+            // The log says who sent a request, so a replay needs no credential.
             identity.remove(REQUIRED);
         }
         if let Some(Value::Array(bots)) = table.get_mut("bot") {

@@ -23,7 +23,7 @@ const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_s
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
 /// Allowed numbers of simultaneous fetches. Each fetch uses a connection and up to 500 KiB.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
-/// Allowed times to deny while a robots.txt is unreachable. RFC 9309 §2.4 allows zero.
+/// Allowed values of `deny-for`. With zero, `then` applies immediately.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);
 /// Allowed times between two attempts to fetch. Attempts within a second would burden a failing server.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;

@@ -18,10 +18,10 @@ use crate::usage::{Unknown, UsagePolicy, VocabularyPolicy};
 
 /// Allowed memory for robots.txt copies. Two copies of the largest size have to fit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
-/// Allowed sizes of the cache file. Several robots.txt files of the largest size have to fit.
+/// Allowed sizes of the cache file and of the evidence file. Several robots.txt files of the largest size have to fit.
 const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Allowed times to keep a copy that no request uses. A copy must survive a night without requests.
+/// Allowed values of `keep`. A cached copy must survive a night without requests.
 const KEEPS: RangeInclusive<Duration> = DAY..=Duration::from_secs(3650 * 24 * 60 * 60);
 
 /// The `[refusals]` section.
@@ -36,7 +36,7 @@ pub struct Refusals {
 /// The `[cache]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// The file that keeps robots.txt copies across restarts, if `persist` is true. It may not exist yet.
+    /// The file that keeps robots.txt copies across restarts, if `persist` is true. It need not exist yet.
     pub path: Option<PathBuf>,
     pub disk: DiskOptions,
     /// Maximum memory for robots.txt copies and the data parsed from them, in bytes.

@@ -105,7 +105,7 @@ impl Shown<'_> {
     }
 }
 
-/// The column in which comments begin, unless the key and its value are longer.
+/// The width to which a key and its value are padded, so that the comments line up.
 const WIDTH: usize = 39;
 
 #[cfg(test)]

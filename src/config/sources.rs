@@ -47,8 +47,8 @@ impl Sources {
     /// [`SET_PREFIX`]; and `set`. If `set` has a key twice, the last value wins.
     ///
     /// # Errors
-    /// Fails if one of these variables is empty or not UTF-8. An empty variable is usually a mistake of a template, and
-    /// ignoring it could allow what the operator wanted to forbid.
+    /// Fails if one of these variables is empty, or if one that sets a key is not UTF-8. An empty variable is usually a
+    /// mistake in a template, and ignoring it could allow what the operator wanted to forbid.
     pub fn new(
         file: Option<PathBuf>,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -92,7 +92,6 @@ impl Sources {
         })
     }
 
-    /// Returns the configuration file.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
@@ -151,7 +150,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Ignores other variables that begin with `ROBOTGATE_`: Kubernetes sets some for a service that is called `robotgate`.
+/// The prefix `ROBOTGATE_` is not enough: Kubernetes sets such variables for a service that is called `robotgate`.
 fn is_ours(name: &str) -> bool {
     name == FILE_VARIABLE || name.starts_with(SET_PREFIX)
 }

@@ -1,4 +1,4 @@
-//! Reads the values of a table of the configuration file, which must have the types that their keys require.
+//! Reads the values of a table of the configuration file. Each value must have the type that its key takes.
 //!
 //! If a value cannot be read, the mistake is reported and the default is used, so that one run finds all mistakes in a
 //! file. Each method also records what its key takes, for the schema and for `robotgate config show`.
@@ -29,7 +29,7 @@ pub(super) struct Table<'c> {
 
 type Value<'c> = Spanned<DeValue<'c>>;
 
-/// The default of a key that takes a list.
+/// An empty list, as the default of a key.
 pub(super) const NONE: Vec<toml::Value> = Vec::new();
 
 const TEXT: &str = "a string in quotes";
@@ -47,7 +47,7 @@ impl<'c> Table<'c> {
         Self::read(checker, (String::new(), None), Some(Spanned::new(0..0, document)), read)
     }
 
-    /// Reports the keys that `read` did not ask for, as unknown.
+    /// Calls the closure `read`, then reports each key that it did not ask for as unknown.
     fn read<T>(
         checker: &'c Checker<'c>,
         (name, entry): (String, Option<usize>),

@@ -29,7 +29,7 @@ pub(super) struct SourceText {
 struct Part {
     /// Where `key=value` is in the text.
     range: Range<usize>,
-    /// In bytes.
+    /// The length of the key, in bytes.
     key: usize,
     name: Arc<str>,
     /// `key=value` after as many spaces as `text` has bytes before it, so that the parser's ranges are also valid in
@@ -120,8 +120,8 @@ impl SourceText {
         }
     }
 
-    /// Returns the absolute form of `path`, a value that begins at the byte `at`. A relative path starts at the file's
-    /// folder, but in an environment variable or `--set` at the working directory.
+    /// Returns the absolute form of `path`, a value that begins at the byte `at`. A relative path in the file starts at
+    /// the file's folder; one in an environment variable or `--set`, at the working directory.
     pub(super) fn path(&self, path: &str, at: usize) -> PathBuf {
         match self.part(at) {
             Some(_) => std::path::absolute(path).unwrap_or_else(|_| path.into()),
@@ -151,7 +151,7 @@ impl SourceText {
 // === impl Part ===
 
 impl Part {
-    /// Parses `key=value`. The value is a text without quotes if it is not valid TOML, or if the key takes only text
+    /// Parses `key=value`. A value without quotes is a text if it is not valid TOML, or if the key takes only text
     /// (`is_text`).
     fn parse(&self, is_text: bool) -> Result<DeTable<'_>, (Range<usize>, String)> {
         let value = &self.padded[self.range.start + self.key + 1..];

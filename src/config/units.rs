@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Units of time in nanoseconds, from large to small. robotgate prints the first name of each, and reads all of them.
+/// Units of time in nanoseconds, from large to small. robotgate reads all names, and prints only the first of a unit.
 const TIMES: &[(&[&str], u128)] = &[
     (&["w", "week", "weeks"], 604_800_000_000_000),
     (&["d", "day", "days"], 86_400_000_000_000),
@@ -75,7 +75,7 @@ pub struct HumanSize(pub u64);
 ///
 /// # Errors
 ///
-/// Fails for any other string, or if the duration is more than 2⁶⁴ seconds.
+/// Fails for any other string, or if the duration is 2⁶⁴ seconds or more.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let mut rest = text.trim();
     let mut nanos = 0_u128;
@@ -114,7 +114,7 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
 ///
 /// # Errors
 ///
-/// Fails for any other string, or if the size is more than 2⁶⁴ bytes.
+/// Fails for any other string, or if the size is 2⁶⁴ bytes or more.
 pub fn size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text.trim()).ok_or(UnitError::Size)?;
     let (_, bytes) = SIZES

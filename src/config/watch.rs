@@ -44,7 +44,7 @@ pub struct Watcher {
 
 struct Watched {
     path: PathBuf,
-    /// The known content. `None` if the file could not be read since the last [`Watched::look`].
+    /// The known content. `None` if the file could not be read at the last [`Watched::look`] or since.
     seen: Option<Vec<u8>>,
 }
 
@@ -109,8 +109,8 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Watches the files in `beside` too, instead of those of an earlier call. If the list has changed, the current
-    /// content of its files becomes the known content.
+    /// Sets which files are watched in addition to the configuration file. If the list has changed, the current content
+    /// of its files becomes the known content.
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl Watcher {
         result
     }
 
-    /// Also watches those again that are already watched, because a different directory may have their name now.
+    /// Renews existing watches too, because a name may belong to a different directory now.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
             // This fails only if the directory or its watch no longer exists.
@@ -250,14 +250,14 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Reads of a file cause events too. These must be ignored: this module reads the files itself, and each read would
-/// cause the next one.
+/// Reading a file causes an event too. This module reads the files itself, so without this filter, each read would
+/// cause the next.
 fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }
 
-/// Returns the directories of the file and of every symbolic link on the way to it, or the nearest existing ones above.
-/// They are real paths: if a directory were watched by two paths, removing one watch would remove both.
+/// Returns the directories that contain the file or a symbolic link on the way to it; if one is missing, its nearest
+/// existing ancestor. All are real paths: if a directory were watched by two paths, unwatching one would end both.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut paths = vec![path.to_owned()];

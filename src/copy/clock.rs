@@ -1,16 +1,15 @@
 //! Detects when somebody or NTP has set the wall clock while this process runs. Some machines get the right time only
 //! minutes after their start, and a failure of a minute ago must then not look a month old.
 //!
-//! A jump forward counts as the correction of a wrong clock only soon after the machine's start. Later, the clock may
-//! as well have been right before the jump.
+//! A jump forward counts as a correction only soon after the machine's start. Later, the clock may have been right
+//! before the jump.
 
 use std::time::{Duration, SystemTime};
 
 /// The last values of the wall clock and of the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReadings {
-    /// What the wall clock showed first in this process, or after it was last set back. A jump forward moves this value
-    /// along.
+    /// The wall time when this process started or the clock was last set back, corrected by later jumps forward.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,
@@ -40,8 +39,8 @@ impl ClockReadings {
         }
     }
 
-    /// Compares how far both clocks have advanced since the last call. Reports that the wall clock is far behind or,
-    /// soon after the machine's start, far ahead.
+    /// Returns a jump if, since the last call, the wall clock has advanced much less than `running` or, soon after the
+    /// machine's start, much more.
     pub fn detect_jump(&mut self, wall: SystemTime, running: Duration) -> Option<Jump> {
         let learns = self.running < LEARNING;
         let expected = self.wall + running.saturating_sub(self.running);
@@ -71,8 +70,8 @@ impl ClockReadings {
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// For how long after its start a machine can have the wrong time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
-/// If the two clocks have advanced by amounts that differ by more than this, the wall clock was set. Corrections of a
-/// slow or fast clock stay below this.
+/// If the wall clock has gained or lost more than this against the time since the machine's start, it was set. Gradual
+/// corrections of a slow or fast clock are smaller.
 const SLACK: Duration = Duration::from_secs(10 * 60);
 
 #[cfg(test)]

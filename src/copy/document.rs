@@ -26,8 +26,8 @@ impl SiteDocument {
         max_bytes: 1024 * 1024,
     };
 
-    /// Returns the name under which the document of `origin` is stored: the origin for its robots.txt, the URL for any
-    /// other.
+    /// Returns the name under which this document of `origin` is stored: for a robots.txt the origin, otherwise the
+    /// document's URL.
     #[must_use]
     pub fn name(&self, origin: &Origin) -> String {
         match *self == Self::ROBOTS_TXT {

@@ -1,5 +1,5 @@
-//! The ways in which fetching a robots.txt fails. After each, everything is disallowed (RFC 9309 §2.3.1.4), unless an
-//! earlier response is still valid.
+//! The ways in which fetching a robots.txt fails. After a failure, an earlier response applies until it expires. Then
+//! everything is disallowed (RFC 9309 §2.3.1.4), by default for at most 30 days.
 
 use std::time::Duration;
 
@@ -33,12 +33,11 @@ pub enum FetchError {
     /// [`NetworkError::Prohibited`].
     #[error("{0}")]
     Prohibited(String),
-    /// An error from before a restart. Only its text was saved.
+    /// An error in a restored state, which has only the error's text.
     #[error("{0}")]
     Earlier(String),
     #[error("it is still being fetched")]
     Pending,
-    /// The request stopped waiting before the fetch started.
     #[error("the fetch could not start in time, because too many other fetches were running (robots.max-fetches)")]
     Queued,
     #[error("robotgate stopped or failed before the fetch had ended")]
@@ -54,7 +53,7 @@ pub enum NetworkError {
     Timeout,
     /// The response was cut off or is not valid HTTP.
     Broken,
-    /// Bots may not reach this address.
+    /// The egress guard refused the address.
     Prohibited,
     /// robotgate itself failed, not the origin.
     Internal,

@@ -32,7 +32,7 @@ pub struct Lookup {
     pub status: CacheStatus,
     /// How long the request waited for a fetch.
     pub waited: Duration,
-    /// When the lookup was made.
+    /// When the lookup ended.
     pub at: SystemTime,
     /// Whether the request stopped waiting before the fetch that it needed had ended.
     pub pending: bool,
@@ -78,7 +78,7 @@ impl Lookup {
     /// Returns the fetch that the answer is based on.
     pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
-            // The known state has expired, and the fetch of a new one has not ended.
+            // No response is valid, because the fetch has not ended.
             Answer::Unreachable(_) if self.pending => SourceFetch::default(),
             Answer::LastCopy(copy, _) if self.pending => self.state.source_fetch_of(copy, None),
             _ => self.state.source_fetch(self.at, policy),

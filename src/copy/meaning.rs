@@ -1,18 +1,17 @@
-//! What the response to a request for a robots.txt means, by its status (RFC 9309 §2.3.1).
+//! What the outcome of a fetch says about an origin: rules, no robots.txt, or a failure (RFC 9309 §2.3.1).
 
 use std::{sync::Arc, time::SystemTime};
 
 use super::{Failure, FetchError, Freshness, Policy, RobotsCopy, SiteDocument, robots_copy::LARGE};
 use crate::{origin::Scheme, robots::Profile};
 
-/// A complete response of an origin. Redirects were followed, and the body is decoded.
+/// The response of an origin, after redirects. The body is decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginResponse {
     pub status: u16,
     /// For a 2xx, at most the first 500 KiB (RFC 9309 §2.5), or 1 MiB of a `tdmrep.json`. For a 5xx, the beginning.
     pub body: Vec<u8>,
-    /// If the response exceeds the limit: the beginning of the cut line and a few more bytes. They show people that the
-    /// file continues, and decide nothing.
+    /// If the content exceeds the limit: the bytes that were read after the last whole line. They are not parsed.
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,
@@ -53,7 +52,7 @@ type Parse = fn(Profile, &[u8], SystemTime) -> RobotsCopy;
 // === impl OriginResponse ===
 
 impl OriginResponse {
-    /// Creates a response without header fields that came without a redirect.
+    /// Creates a response without header fields and without redirects.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -75,7 +74,7 @@ impl OriginResponse {
 // === impl Fetched ===
 
 impl Fetched {
-    /// Returns what the fetch of a robots.txt, received at `at`, says about the origin.
+    /// Returns what the fetch of a robots.txt says about the origin. `at` is when the response was received.
     pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
         self.parsed(policy, at, RobotsCopy::new)
     }
@@ -139,8 +138,8 @@ impl Fetched {
 // === impl Meaning ===
 
 impl Meaning {
-    /// Returns what `received` means for the robots.txt. Differs from RFC 9309 for a 429 under the `google` profile,
-    /// which counts as a server error, and for a 5xx with a "not found" page if `policy.soft_404` is set.
+    /// Returns what `received` means for the robots.txt. Unlike in RFC 9309, a 206 is a failure, as is a 429 under the
+    /// profile `google`. With `policy.soft_404`, a 5xx with a "not found" page is no failure.
     pub fn of(received: &OriginResponse, policy: &Policy, at: SystemTime) -> Self {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }

@@ -24,7 +24,7 @@ pub struct Policy {
     pub unreachable: Unreachable,
 }
 
-/// What applies while a robots.txt cannot be fetched (RFC 9309 §2.3.1.4), and when to retry.
+/// What applies after failed fetches, once the last response has expired (RFC 9309 §2.3.1.4), and when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreachable {
     /// How long everything is disallowed, from the first failure on.

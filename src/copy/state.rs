@@ -24,7 +24,7 @@ use crate::{robots::Profile, text::micros};
 /// Everything that is known of an origin's robots.txt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginState {
-    /// The profile with which this state was read. Meaningless if nothing is known yet.
+    /// The profile with which the responses in this state were read. Meaningless if nothing is known yet.
     profile: Profile,
     answered: Option<LastResponse>,
     failing: Option<FailureSeries>,
@@ -92,8 +92,8 @@ impl OriginState {
         Self { shared: true, ..self }
     }
 
-    /// Drops the failures of a state from another robotgate if its last retry is long overdue. The other robotgate's
-    /// clock may have been wrong, and the time of the first failure decides for how long a site is refused.
+    /// Drops the failures of a state from another robotgate if their retry is long overdue. That robotgate's clock may
+    /// have been wrong, and failures that look too old would allow the site too early.
     #[must_use]
     pub fn without_old_failures(self, now: SystemTime, policy: &Policy) -> Self {
         let is_recent =
@@ -313,12 +313,12 @@ impl OriginState {
         }
     }
 
-    /// Returns the last copy with rules, even if it does not decide.
+    /// Returns the last copy with rules, even if it does not apply now.
     pub fn last_copy(&self) -> Option<&RobotsCopy> {
         self.last_good.as_deref()
     }
 
-    /// Returns the last failure, or `None` if the origin has responded since.
+    /// Returns the last failure, or `None` if the last fetch did not fail.
     pub fn failure(&self) -> Option<&Failure> {
         self.failing.as_ref().map(|failing| &failing.last)
     }
@@ -328,13 +328,13 @@ impl OriginState {
         self.failing.as_ref().map(|failing| failing.since)
     }
 
-    /// Returns when the last response came that was no failure.
+    /// Returns the time of the last response that was no failure.
     pub fn answered(&self) -> Option<SystemTime> {
         self.answered.as_ref().map(|answered| answered.fetched)
     }
 
-    /// Returns the latest of three times: when the response expires, when the last fetch ended, and when the last copy
-    /// was received. The cache file and the fleet's server keep the state until some time after that.
+    /// Returns the latest of three times: when the last response expires, when the last fetch ended, and when the last
+    /// copy was received. The cache file and the fleet's server keep the state until some time after that.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
@@ -420,7 +420,7 @@ impl LastResponse {
 // === impl FailureSeries ===
 
 impl FailureSeries {
-    /// Returns whether the origin has failed for long and was tried recently. The next retry can then run in the
+    /// Returns whether the origin has failed for `deny_for` and was tried recently. The next retry can then run in the
     /// background.
     fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
@@ -464,7 +464,7 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// From this time on, an origin that has also failed for `deny_for` is retried less often.
+/// An origin that has failed for at least this long and at least `deny_for` is retried only after `retry.longest`.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01, as time since 1970. No correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);

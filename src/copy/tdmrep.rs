@@ -1,4 +1,4 @@
-//! Reads a site's `/.well-known/tdmrep.json` (TDM Reservation Protocol, W3C community group report of 2024-02-02, §4).
+//! Parses a site's `/.well-known/tdmrep.json` (TDM Reservation Protocol, W3C community group report of 2024-02-02, §4).
 
 use std::{borrow::Cow, fmt};
 
@@ -19,7 +19,7 @@ pub struct TdmRep {
 /// A valid entry of a `tdmrep.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
-    /// The paths of the entry, as a pattern like those of a robots.txt.
+    /// The paths of the entry: a pattern, as in a robots.txt.
     pub paths: &'a str,
     pub reservation: Reservation,
 }
@@ -29,7 +29,7 @@ pub struct Location<'a> {
 pub struct Reservation {
     /// Whether the site reserves the right to text and data mining, which forbids mining.
     pub reserved: bool,
-    /// Number of the entry that decided, from 1.
+    /// Number of the entry in the file, from 1.
     pub entry: u32,
 }
 
@@ -60,8 +60,8 @@ impl TdmRep {
         }
     }
 
-    /// Returns what the first matching entry says about `path`, which begins with `/` and includes the query. Subtracts
-    /// the number of bytes that the search looks at from `budget`.
+    /// Returns what the first matching entry says about `path`, which begins with `/` and includes the query. The
+    /// search reduces `budget` by the number of bytes that it looks at.
     ///
     /// # Errors
     /// Fails if the search takes more than `budget`.

@@ -34,8 +34,8 @@ pub struct Subject {
 /// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The path is visible. `alone` is false for methods other than GET and HEAD, and if a header field names another
-    /// resource: then `/robots.txt` is not always allowed.
+    /// The path is visible. No rule can disallow `/robots.txt` if the request is for it `alone`: a GET or HEAD whose
+    /// header fields name no other resource.
     Path { alone: bool },
     /// A CONNECT. Unless robotgate intercepts it, the decision applies to the origin as a whole.
     Tunnel {
@@ -140,9 +140,8 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question whether a request for a URL is allowed. The path decides, except for HTTPS that is not
-    /// intercepted: there the decision is about the CONNECT. `exception` is the reason in the `[[https.tunnel]]` entry
-    /// for the host.
+    /// Creates the question whether a request for a URL is allowed. For HTTPS that robotgate does not intercept, it
+    /// asks about the CONNECT. `exception` is the reason in the `[[https.tunnel]]` entry for the host.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -164,8 +163,8 @@ impl Question {
         self
     }
 
-    /// Returns the names to look for in the robots.txt. Most clients send no User-Agent with a CONNECT. If the host is
-    /// in `[[https.tunnel]]`, the rules for `*` apply to such a client.
+    /// Returns the product tokens to look for in the robots.txt. Most clients send no User-Agent with a CONNECT, so the
+    /// rules for `*` apply to an unidentified client that asks for a tunnel to a host in `[[https.tunnel]]`.
     pub(super) fn robots_identity(&self) -> RobotsIdentity<'_> {
         let robots_identity = RobotsIdentity::new(&self.subject.identity, self.terms.unidentified);
         match (robots_identity, &self.scope) {

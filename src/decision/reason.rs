@@ -9,7 +9,7 @@ pub enum Basis {
     Site,
     /// The request and the configuration.
     Configuration,
-    /// The address of the host, or the client's proof.
+    /// The address of the requested host, or the client's proof.
     Network,
     /// The time of the request.
     Clock,

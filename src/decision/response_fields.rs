@@ -22,8 +22,8 @@ pub(super) fn said(
         said.extend(policy.statements(purposes, vocabulary, label, allowed, UseSource::Field(field)));
     };
     let values = |name: &str| fields.get_all(name).iter().map(http::HeaderValue::as_bytes);
-    // Read all `Content-Usage` fields as one dictionary (RFC 9651 §4.2), and then each alone, so that no other field
-    // can undo what one forbids.
+    // Read all `Content-Usage` fields as one dictionary (RFC 9651 §4.2), and then each alone, so that a use that any
+    // field forbids is forbidden.
     let dictionary: Vec<_> = values(CONTENT_USAGE).collect();
     let of_dictionary: Vec<_> = content_usage(&dictionary.join(&b", "[..])).collect();
     let each = || dictionary.iter().flat_map(|field| content_usage(field));
@@ -85,7 +85,7 @@ fn is_directive(text: &[u8]) -> bool {
 const CONTENT_USAGE: &str = "content-usage";
 const TDM_RESERVATION: &str = "tdm-reservation";
 const X_ROBOTS_TAG: &str = "x-robots-tag";
-/// Those that begin with `max-` are known too.
+/// The known directives, besides those that begin with `max-`.
 const DIRECTIVES: [&str; 19] = [
     "all",
     "index",

@@ -1,4 +1,4 @@
-//! By which product tokens robotgate looks for the sender of a request in a robots.txt.
+//! Which product tokens robotgate looks for in a robots.txt.
 
 use super::Reason;
 use crate::{
@@ -34,8 +34,8 @@ impl<'a> RobotsIdentity<'a> {
         }
     }
 
-    /// Returns the first product token for which `robots` has a group, with the rules of this group. Without such a
-    /// group, returns the first product token with the rules for `*` (RFC 9309 §2.2.1).
+    /// Returns the first product token for which `robots` has a group, and the rules of this group. If there is none,
+    /// returns [`token`](Self::token) and the rules for `*` (RFC 9309 §2.2.1).
     pub(super) fn pick<'r>(self, robots: &'r RobotsTxt) -> (&'a str, Agent<'r>) {
         let specific = |token: &'a str| Some((token, robots.product(token))).filter(|(_, agent)| agent.is_specific());
         match self {

@@ -1,8 +1,7 @@
 //! How a question is decided, in up to three steps.
 //!
-//! [`Question::begin`] needs no robots.txt, [`NeedsCopy`] takes the robots.txt copy from the cache, and [`NeedsTdmrep`]
-//! takes the site's `tdmrep.json`. Each step returns a [`Decision`] or the next step; [`Question::decide`] does all of
-//! them.
+//! [`Question::begin`] needs no robots.txt, [`NeedsCopy`] needs what the cache knows of it, and [`NeedsTdmrep`] needs
+//! the site's `tdmrep.json`. Each step returns a [`Decision`] or the next step; [`Question::decide`] does all of them.
 
 use std::convert::Infallible;
 
@@ -45,7 +44,7 @@ struct Ruling {
     reading: Option<Reading>,
     /// Whether a tunnel is forwarded although robots.txt allows only some paths.
     passes: bool,
-    /// `None` for a bot without purposes.
+    /// Only for a bot with purposes.
     usage: Option<Box<UsageReport>>,
 }
 
@@ -85,7 +84,8 @@ impl Question {
 
     /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin.
     ///
-    /// This allows every request for the robots.txt itself (RFC 9309 §2.2.2) and every request of an exempt bot.
+    /// Unless the configuration refuses it, a request for the robots.txt itself (RFC 9309 §2.2.2) or of an exempt bot
+    /// is allowed.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &self.scope) {
@@ -148,8 +148,8 @@ impl Question {
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // If a budget below `BUDGET` is used up, let the caller decide again with `BUDGET`, as a replay does.
-            // Otherwise, leave out the statements about uses, unless one of them could refuse the request.
+            // If `budget` is below `BUDGET`, the caller decides again with `BUDGET`, which replays use too. With
+            // `BUDGET`, leave out the statements about uses, unless one of them could refuse the request.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }
@@ -236,7 +236,8 @@ impl NeedsCopy {
     /// Decides like [`decide`](Self::decide), but only if that takes a few milliseconds at most.
     ///
     /// # Errors
-    /// Fails if deciding would take longer, which only a robots.txt and a path that were made to be slow cause.
+    /// Returns the question and `lookup` if deciding would take longer. This happens only if the robots.txt and the
+    /// path were made to be slow.
     pub fn decide_at_once(self, lookup: Lookup) -> Result<Ruled, Box<(Self, Lookup)>> {
         match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
             Some(found) => Ok(self.ruled(found, lookup)),

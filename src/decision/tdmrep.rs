@@ -19,11 +19,11 @@ pub enum Tdmrep<'t> {
     Found(&'t TdmRep, Sha256),
     /// What the file said, according to the audit log. A replay does not have the file itself.
     Answer(TdmrepAnswer),
-    /// The site has no file, or it cannot be fetched. This forbids nothing.
+    /// The site has no file, or it cannot be fetched.
     None,
     /// The first fetch has not ended. If the file could refuse the request, the request is refused for now.
     Pending,
-    /// The decision is made without the file: `explain`, for example, decides by a local robots.txt.
+    /// The decision is made without the file, as when `explain` decides by a local robots.txt.
     NotAsked,
 }
 
@@ -120,7 +120,7 @@ impl NeedsTdmrep {
             if reservation.is_some_and(|reservation| reservation.reserved) {
                 return Ok(reservation);
             }
-            // The file allows mining only if an entry allows it for every reading of the path.
+            // Mining is allowed only if each reading of the path has an entry that allows it.
             found = match number {
                 0 => reservation,
                 _ => found.filter(|_| reservation.is_some()),

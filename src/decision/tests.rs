@@ -217,7 +217,7 @@ fn slow_rules(count: usize) -> Known {
     Known::rules(&format!("User-agent: *\n{}", rules.collect::<String>()))
 }
 
-/// A path that contains every short sequence of the two letters, so that only a full search finds no match.
+/// A path that contains every short sequence of `a` and `b`, so that only a full search shows that no rule matches.
 fn slow_path() -> String {
     std::iter::once('/')
         .chain(letters().skip(1 << 20).take(1 << 14))

@@ -10,8 +10,8 @@ use crate::{
     text::{plain, plain_message},
 };
 
-/// The texts about a decision, which the log, the headers, the refusal and the API share. Texts from outside are made
-/// safe to show, and have a maximum length.
+/// The texts about a decision, which the log, the headers, the refusal and the API share. Texts from clients and sites
+/// are made safe to show, and have a maximum length.
 #[derive(Debug, Clone)]
 pub struct DecisionTexts<'a> {
     pub verdict: Verdict,
@@ -28,17 +28,17 @@ pub struct DecisionTexts<'a> {
     pub line: Option<u32>,
     /// As written in the robots.txt.
     pub group: Option<Cow<'a, str>>,
-    /// The form of the path that decided, and the path in this form at full length, unless the path decided as sent.
+    /// The form of the path that decided, and the whole path in this form. `None` if the path as sent decided.
     pub read_as: Option<(Reading, String)>,
     pub robots_url: String,
-    /// Why robotgate has no robots.txt, or why bots may not reach the origin.
+    /// Why robotgate has no robots.txt, why bots may not reach the origin, or that the `Crawl-delay` is too long.
     pub robots_error: Option<String>,
     pub id: &'a str,
     /// Whether the response asks for a credential.
     pub challenge: bool,
     /// The proofs that the bot accepts, if the request is refused because the client showed none of them.
     pub proofs: Option<ProofKinds>,
-    /// In seconds. `None` if the refusal is not temporary.
+    /// In seconds. `None` unless the request is refused temporarily.
     pub retry_after: Option<u64>,
     /// `None` unless the request came too early.
     pub not_before: Option<SystemTime>,
@@ -106,7 +106,7 @@ impl Decision {
     }
 }
 
-/// Maximum length of a text from outside, in bytes. A longer text is cut, and its end says so.
+/// Maximum length of a text from a client or site, in bytes. A longer text is cut and ends with `…`.
 pub const MAX_TEXT: usize = 1024;
 /// In bytes.
 const MAX_ERROR: usize = 512;

@@ -53,7 +53,8 @@ impl UsageReport {
         }
     }
 
-    /// Returns the statement that refuses the request, or else the first one that forbids a use.
+    /// Returns the statement that refuses the request. If no use refuses it, returns the first statement that forbids a
+    /// use.
     pub fn deciding_statement(&self) -> Option<&UseStatement> {
         match &self.refused {
             Some(refused) => refused.statement(),
@@ -61,13 +62,13 @@ impl UsageReport {
         }
     }
 
-    /// Returns whether a statement forbids a use that the configuration enforces.
+    /// Returns whether an enforced statement forbids a use.
     pub(super) fn refuses(&self) -> bool {
         self.said.iter().any(UseStatement::refuses)
     }
 
-    /// Adds what another reading of the path says. A use stays allowed only if that reading allows it too, and whatever
-    /// it forbids is forbidden.
+    /// Adds `said`, the statements about another reading of the path. A use stays allowed only if `said` allows it too,
+    /// and what `said` forbids is forbidden.
     fn tighten(&mut self, said: &[UseStatement]) {
         let allows = |kept: &UseStatement| said.iter().any(|other| other.allowed && other.is_same_label(kept));
         self.said.retain(|kept| !kept.allowed || allows(kept));
@@ -94,7 +95,7 @@ impl Question {
         (!purposes.is_empty()).then(|| Box::new(UsageReport::new(purposes)))
     }
 
-    /// Adds what the robots.txt says about the path; the reading that forbids a use wins. Returns `None` and leaves the
+    /// Adds what the robots.txt says about the path; a reading that forbids a use wins. Returns `None` and leaves the
     /// report incomplete if that takes more work than `budget`.
     pub(super) fn add_usage_of_path(
         &self,
@@ -233,8 +234,8 @@ impl Decision {
         !forbade && report.deciding_statement().is_some()
     }
 
-    /// Returns the refusal that replaces this decision because a statement in the origin's response forbids a purpose
-    /// of the bot, and this statement. `None` if the configuration enforces no such statement for the bot.
+    /// Returns the refusal that replaces this decision, and the enforced statement in the origin's response that causes
+    /// it. `None` if there is no such statement, or the bot's enforcement is not `enforce`.
     pub fn withdrawn(&self, said: &[UseStatement]) -> Option<(Self, UseStatement)> {
         let statement = said.iter().find(|statement| statement.refuses())?;
         if self.enforcement != Enforcement::Enforce {

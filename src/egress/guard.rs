@@ -1,7 +1,7 @@
 //! Decides which hosts, ports and addresses bots may reach.
 //!
-//! By default, bots may reach only the public addresses of the internet. `egress.allow` opens other destinations, and
-//! `egress.deny` closes some, whatever `egress.allow` says.
+//! By default, bots may reach only the public addresses of the internet. `egress.allow` opens other destinations.
+//! `egress.deny` closes destinations, even those that `egress.allow` opens.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -22,7 +22,7 @@ pub struct Guard {
     /// Destinations that bots may not reach although they are public or allowed.
     pub deny: Destinations,
     pub ports: Ports,
-    /// Whether bots may reach FTP sites. If so, port 21 is open to them, whatever `ports` says.
+    /// Whether bots may reach FTP sites. If so, port 21 is open to `ftp` URLs, whatever `ports` says.
     pub ftp: bool,
 }
 
@@ -106,7 +106,7 @@ impl Guard {
     /// Checks whether bots may reach `host` at `address`.
     ///
     /// # Errors
-    /// Fails if the configuration denies the address, or if it is not public and the configuration does not allow it.
+    /// Fails if the configuration denies the address, or if the address is neither public nor allowed.
     pub fn check(&self, host: &Host, address: IpAddr) -> Result<(), Prohibited> {
         let there = reached(address);
         let inside = match address {
@@ -117,7 +117,7 @@ impl Guard {
             return Err(Prohibited::Address(there));
         }
         self.check_default(host, there)?;
-        // `egress.allow` may list a network of IPv6 addresses, but that does not allow every IPv4 address in them.
+        // An IPv6 network in `egress.allow` does not allow the IPv4 addresses that its addresses contain.
         inside.map_or(Ok(()), |inside| self.check_default(host, inside))
     }
 
@@ -150,7 +150,7 @@ impl Destinations {
 // === impl Ports ===
 
 impl Ports {
-    /// Allows only the ports in `ranges`. One of the bad ports is allowed only if a range consists of this port alone.
+    /// Allows only the ports in `ranges`. A bad port is allowed only if a range consists of this port alone.
     pub fn only(ranges: Vec<RangeInclusive<u16>>) -> Self {
         Self(Some(ranges))
     }

@@ -19,12 +19,11 @@ pub struct Listening(Arc<ArcSwap<Vec<SocketAddr>>>);
 // === impl Listening ===
 
 impl Listening {
-    /// Replaces the list. Callers must add an address before anybody can connect to it.
+    /// Replaces the list. An address must be in the list before robotgate listens on it.
     pub fn set(&self, addresses: Vec<SocketAddr>) {
         self.0.store(Arc::new(addresses));
     }
 
-    /// Adds addresses to the list.
     pub fn add(&self, addresses: &[SocketAddr]) {
         self.0.rcu(|before| {
             let mut all = Vec::clone(before);
@@ -33,7 +32,6 @@ impl Listening {
         });
     }
 
-    /// Returns the addresses of all listeners.
     pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
         self.0.load_full()
     }

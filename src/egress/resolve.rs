@@ -24,8 +24,7 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     resolver: TokioResolver,
-    /// Read here, because the inner resolver would ask name servers for an IPv6 address if the hosts file has only an
-    /// IPv4 one.
+    /// The hosts file. If it has only an IPv4 address, the inner resolver would ask name servers for an IPv6 one.
     hosts: Hosts,
     /// Addresses, until their DNS records expire. Looking in the inner resolver's cache takes longer than a decision.
     found: Cache<Arc<str>, Resolved>,
@@ -113,7 +112,7 @@ impl Resolver {
                 }
             }
         };
-        // If there is no IPv4 address, the query for them may have failed, so the next lookup should ask again.
+        // If there is no IPv4 address, the query for one may have failed, so the next lookup should ask again.
         if found.addresses.iter().any(IpAddr::is_ipv4) {
             self.0.found.insert(name.clone(), found.clone());
         }
@@ -167,7 +166,7 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
     server
 }
 
-/// Maximum number of names in the cache.
+/// Maximum number of names in `found`, and of responses in the inner resolver's cache.
 const CACHE_SIZE: u64 = 16 * 1024;
 /// Timeout of one query to one server.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);

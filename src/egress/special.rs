@@ -86,8 +86,8 @@ impl Special {
         })
     }
 
-    /// Returns whether a host name in `egress.allow` allows addresses of this kind. Others need their network in the
-    /// list, because whoever controls a subdomain can point it to any address.
+    /// Returns whether a host name in `egress.allow` allows addresses of this kind. For other kinds, the list must have
+    /// the network, because whoever controls a subdomain can point it to any address.
     pub(super) fn is_opened_by_name(self) -> bool {
         matches!(self, Self::Loopback | Self::Private | Self::Carrier)
     }

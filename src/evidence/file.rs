@@ -64,7 +64,7 @@ impl EvidenceFile {
                 let (_, random) = uuid::Uuid::now_v7().as_u64_pair();
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
                 transaction.open_table(ABOUT)?.insert(ID_KEY, random)?;
-                // Opening a table creates it, so that readers find all tables.
+                // Opening a table creates it. A reader fails if `TEXTS` does not exist.
                 transaction.open_table(TEXTS)?;
                 transaction.open_table(LAST)?;
                 transaction.open_table(DAYS)?;
@@ -94,7 +94,7 @@ impl EvidenceFile {
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());
                 let size = match known {
-                    // The clock of another robotgate can be ahead and have recorded a later day.
+                    // Another robotgate whose clock is ahead can have recorded a later day.
                     Some((day, _)) if day >= batch.day => continue,
                     Some((day, size)) => {
                         days.remove((day, &sha256.0))?;

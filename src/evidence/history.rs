@@ -1,7 +1,7 @@
 //! Records which robots.txt each origin had, and when. A row is written when a site's text changes, and is updated once
 //! a day while the text stays the same.
 //!
-//! The table `ENDS` sorts the rows by the day on which the version was last seen, so that the oldest rows are found
+//! The table `ENDS` lists the rows by the day on which their text was last seen, so that the oldest rows are found
 //! quickly.
 
 use std::time::{Duration, SystemTime};
@@ -32,7 +32,7 @@ pub struct SeenText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub first_seen: SystemTime,
-    /// When the site last answered with this text. Up to a day too early for the newest version.
+    /// When the site last answered with this text. For the newest version, the time can be up to a day too early.
     pub last_seen: SystemTime,
     /// `None` if the site had no robots.txt.
     pub text: Option<SeenText>,
@@ -55,7 +55,7 @@ pub(super) struct OldRow {
 // === impl HistoryTables ===
 
 impl<'t> HistoryTables<'t> {
-    /// Creates the tables if an earlier version of robotgate made the file.
+    /// Creates the tables if the file does not have them yet.
     pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, FileError> {
         Ok(Self {
             versions: transaction.open_table(VERSIONS)?,

@@ -15,7 +15,7 @@ pub(super) enum PutResult {
     Stored,
     /// The receiver gets `true` when the text is in the file, and `false` if writing failed.
     Waiting(oneshot::Receiver<bool>),
-    /// The text cannot be written at present, or the queue is full. Nobody should wait for it.
+    /// Do not wait: the text cannot be written at present, or the queue is full.
     Fails,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Queue {
     callers: Vec<oneshot::Sender<bool>>,
     /// For texts in the file, the day on which this process last recorded their use. Can be incomplete, to save memory.
     known: HashMap<Sha256, u32>,
-    /// Answers of sites that wait to be written.
+    /// The answers that wait to be written.
     seen: Vec<Sighting>,
     /// By the hash of the origin: its last answer, and the day on which this process recorded it. Can be incomplete, to
     /// save memory.
@@ -51,8 +51,8 @@ impl Queue {
         self.known.contains_key(sha256)
     }
 
-    /// Queues a text that is used on `day`, unless the file already has it for that day. If the file `fails`, the text
-    /// is queued too, but nobody should wait for it.
+    /// Queues a text, unless its use on `day` is already recorded. If writing `fails` at present, the text is queued
+    /// too, but nobody should wait for it.
     pub(super) fn put(&mut self, sha256: Sha256, text: &[u8], day: u32, fails: bool) -> PutResult {
         let known = self.known.get(&sha256).copied();
         // `known` is later than `day` if the clock was set back.
@@ -77,8 +77,8 @@ impl Queue {
         }
     }
 
-    /// Queues a site's answer, unless the same one was recorded for this day. `before` is the previous answer, if that
-    /// was different.
+    /// Queues a site's answer, unless one with the same text was queued on `day`. `before` is the previous answer, if
+    /// its text was different.
     pub(super) fn saw(&mut self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let key = self.hasher.hash_one(&seen.origin);
         let is_noted = |(text, noted): &(Option<SeenText>, u32)| *text == seen.text && *noted >= day;
@@ -90,7 +90,7 @@ impl Queue {
             self.noted.clear();
         }
         self.noted.insert(key, (seen.text, day));
-        // The time of the previous answer is when the old version was last seen.
+        // `before` is written too, because it says when the old version was last seen.
         self.seen.extend(before.into_iter().chain([seen]));
     }
 
@@ -118,8 +118,8 @@ impl Queue {
         }
     }
 
-    /// Queues the texts again after a failed write. Returns the channels to everybody who waits for a text, even for
-    /// one that was queued during the write.
+    /// Queues the texts and answers again after a failed write. Returns the channels to all callers that wait, even to
+    /// those that came during the write.
     pub(super) fn give_back(&mut self, mut taken: TakenTexts) -> Vec<oneshot::Sender<bool>> {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);
@@ -157,5 +157,5 @@ impl Queue {
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of entries of `known`, which take about 10 MB. Also the maximum for `noted`.
 const MAX_KNOWN: usize = 200_000;
-/// Maximum number of answers of sites that wait. They take a few megabytes.
+/// Maximum number of answers in `seen`. They take a few megabytes.
 const MAX_SEEN: usize = 20_000;

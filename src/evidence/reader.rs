@@ -19,7 +19,6 @@ use crate::{
     origin::Origin,
 };
 
-/// Reads from the file of a store of evidence.
 #[derive(Debug)]
 pub struct EvidenceReader {
     path: PathBuf,
@@ -28,7 +27,7 @@ pub struct EvidenceReader {
 // === impl EvidenceReader ===
 
 impl EvidenceReader {
-    /// Opens the file of a store for reading.
+    /// Checks that the file can be read. Does not keep it open.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let reader = Self { path: path.to_owned() };
         reader.read(&[])?;
@@ -56,7 +55,7 @@ impl EvidenceReader {
         Ok(versions.unwrap_or_default())
     }
 
-    /// Runs `read`, and waits while another process has the file open. Returns `None` if the file has no tables yet.
+    /// Waits while another process has the file open, then runs `read`. Returns `None` if the file has no tables yet.
     fn patiently<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let started = Instant::now();
         loop {

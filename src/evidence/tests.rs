@@ -249,7 +249,7 @@ async fn two_robotgates_can_share_a_file() {
     }
 }
 
-/// Records answers, each as an origin, a text, and the time in seconds since 1970.
+/// Records answers of sites: origin, text (`None` for a 404), and time in seconds since 1970.
 fn see(file: &EvidenceFile, seen: &[(&str, Option<&str>, u64)], oldest: u32, max_bytes: u64) -> file::WriteOutcome {
     let seen: Vec<_> = seen
         .iter()
@@ -277,7 +277,7 @@ fn sighting(origin: &str, text: Option<&str>, at: u64) -> Sighting {
     }
 }
 
-/// Returns the digest, the first and the last time (in seconds since 1970) and the status of each version.
+/// Returns each version: its digest, when it was first and last seen (in seconds since 1970), and its status.
 fn history(bench: &Bench, origin: &str) -> Vec<(Option<Sha256>, u64, u64, u16)> {
     let reader = EvidenceReader::open(&bench.options().path).expect("the file can be read");
     let versions = reader.history(&origin.parse().expect("an origin")).expect("read");
@@ -390,7 +390,7 @@ fn a_file_from_before_the_history_gets_one() {
     let file = bench.open();
     write(&file, &["1"], 1, 0, u64::MAX);
     drop(file);
-    // An earlier version of robotgate wrote files without these tables.
+    // Earlier releases of robotgate did not have the tables of the history.
     let database = redb::Database::open(bench.options().path).expect("opens");
     let transaction = database.begin_write().expect("a transaction");
     let tables: Vec<_> = transaction.list_tables().expect("a list").collect();

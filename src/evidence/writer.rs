@@ -1,4 +1,4 @@
-//! The thread that writes to the store, and the state that it shares with its callers.
+//! The thread that writes to the store of evidence, and the state that it shares with other threads.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     work: Condvar,
     /// Signalled after each write, even if it failed.
     done: Condvar,
-    /// The digest and the text of the current configuration. The writer checks regularly that the file has this text.
+    /// The digest and the text of the current configuration, which is stored again if the store's file is replaced.
     config: Mutex<(Sha256, Arc<str>)>,
     pub(super) trouble: Trouble,
     pub(super) is_failing: AtomicBool,
@@ -54,7 +54,7 @@ struct Writer {
     /// deleted or replaced the file.
     identity: Option<(u64, u64)>,
     id: Option<u64>,
-    /// Whether the last error was a damaged file. Then the next opening checks the whole file.
+    /// Whether the file was found damaged. If so, the next opening checks all of it.
     is_suspect: bool,
     pause: Pause,
     /// The last day on which the operational log said that texts were removed because the file was full.
@@ -207,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// Checks whether the file was deleted or replaced. Also queues the text of the configuration, if necessary.
+    /// Checks whether the file was deleted or replaced. Queues the configuration, unless its use today is recorded.
     fn look_after(&self, writer: &mut Writer) {
         if writer.identity.is_some() && identity(&self.path) != writer.identity {
             self.start_anew(writer);
@@ -274,7 +274,7 @@ impl Shared {
         if !outcome.expired.is_empty() {
             tracing::info!(
                 texts = outcome.expired.len(),
-                "removed texts that were not used for longer than evidence.keep from the store of evidence"
+                "removed texts from the store of evidence, because they were not used for longer than evidence.keep"
             );
         }
         if !outcome.crowded_out.is_empty() && writer.told_crowded != day {
@@ -346,7 +346,7 @@ fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
 const CACHE: usize = 8 * 1024 * 1024;
 /// The file is closed when nothing was written for this time.
 const IDLE: Duration = Duration::from_millis(100);
-/// After this time, the file is closed even if more has to be written.
+/// When the file has been open for this time, it is closed even if more has to be written.
 const MAX_OPEN: Duration = Duration::from_secs(2);
 /// How long the file stays closed after `MAX_OPEN`, so that other processes can open it.
 const SHARE: Duration = Duration::from_millis(50);

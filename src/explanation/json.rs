@@ -1,5 +1,5 @@
-//! Writes the report as a JSON object for programs. Every field is always present: one that does not apply is `null` or
-//! empty. Fields with a name from the audit log have the same meaning here.
+//! Writes an explained decision as a JSON object for programs. Fields that do not apply are `null` or empty, never
+//! missing. Fields with a name from the audit log have the same meaning here.
 
 mod bounded;
 
@@ -58,7 +58,7 @@ struct Object<'a> {
 #[derive(Serialize)]
 struct ConsideredGroup {
     specific: bool,
-    /// The first user-agent line that names the bot or, if none does, `*`.
+    /// The first user-agent line that names the bot. If none does, the first one that names `*`.
     line: u32,
     agents: List,
     agents_total: usize,
@@ -116,9 +116,9 @@ pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,
     pub(crate) status: Option<u16>,
     pub(crate) redirects: Vec<Redirect<'a>>,
-    /// Size in bytes, at most the size limit. `null` if there is no robots.txt.
+    /// Size in bytes of the part that robotgate uses, at most 500 KiB. `null` if there is no robots.txt.
     pub(crate) bytes: Option<usize>,
-    /// Whether the robots.txt is longer than the size limit.
+    /// Whether the robots.txt is longer than 500 KiB.
     pub(crate) cut: Option<bool>,
     pub(crate) sha256: Option<Sha256>,
     pub(crate) duration_us: Option<u128>,

@@ -5,7 +5,7 @@ use std::{
     hash::Hash,
 };
 
-/// The running tasks, each with a permit, and the waiting ones, each with a value that [`Queue::start`] returns.
+/// The running tasks, each of which has a permit, and the waiting tasks, which [`Queue::start`] returns one by one.
 ///
 /// Keys take turns, and each key's tasks start in the order in which they came. A key may have at most [`LEEWAY`]
 /// running tasks for each free permit.

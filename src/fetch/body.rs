@@ -16,7 +16,7 @@ use crate::{
 pub(super) struct Body {
     /// The part within the limit. If the body is longer, the part ends with a whole line.
     pub(super) counts: Vec<u8>,
-    /// The beginning of the line that the limit cuts, and at most a few more bytes.
+    /// What was read after `counts`: the line that the limit cuts, and up to [`robots::BEYOND`] bytes after the limit.
     pub(super) cut_off: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ enum Room {
     Full,
 }
 
-/// Keeps at most `limit` bytes, and [`robots::BEYOND`] more, which show whether a line ends at the limit. When it is
+/// Keeps the first `limit` bytes, and [`robots::BEYOND`] more, which show whether a line ends at the limit. When it is
 /// full, writing fails, which stops the decoder.
 #[derive(Debug)]
 struct Bounded {

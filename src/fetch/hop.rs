@@ -85,7 +85,7 @@ impl Hop {
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
-        // A 304 without an ETag in the request, or with a different one (RFC 9111 §4.3.4), is like any other status.
+        // A 304 counts only if the request had an ETag and the response does not name another (RFC 9111 §4.3.4).
         let names_other = |etag: &str| etag_of(&head).is_some_and(|other| opaque(&other) != opaque(etag));
         if status == 304 && etag.is_some_and(|etag| !names_other(etag)) {
             return Ok(HopEnd::NotModified(freshness));
@@ -112,7 +112,7 @@ impl Hop {
 async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     for _ in 0..=MAX_INFORMATIONAL {
         let head = session.head().await?;
-        // No final response follows a switch of protocols (RFC 9110 §15.2.2), for which the request did not ask.
+        // The request did not ask for other protocols. After a 101, no final response follows (RFC 9110 §15.2.2).
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             break;
         }

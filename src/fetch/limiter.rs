@@ -31,8 +31,8 @@ pub enum Name {
     Operators,
 }
 
-/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits, so that sites that do not
-/// respond leave the other half for other fetches.
+/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. Any further slow fetch
+/// ends early if other fetches wait.
 #[derive(Debug)]
 pub struct FetchLimiter {
     permits: Arc<FairSemaphore<Name>>,
@@ -106,7 +106,7 @@ impl FetchPermit {
 
 /// A fetch that takes longer than this is slow. Most take a fraction of this time.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// How long a slow fetch can always run: as long as requests wait for it by default (`robots.wait`).
+/// A slow fetch can always run for this time, which is the default of `robots.wait`.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The URLs that a fetch requests: resolves redirects (RFC 9110 §10.2.2, RFC 9309 §2.3.1.2) and builds requests. The
-//! egress guard, not this module, decides whether bots may reach the URLs.
+//! egress guard, not this module, checks the addresses.
 
 use http::HeaderValue;
 use pingora_http::RequestHeader;
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
     pub(super) origin: Origin,
-    /// The document that the fetch is for. A redirect can lead to any path.
+    /// The document that the fetch is for. After a redirect, its path can differ from `path_and_query`.
     pub(super) document: &'static SiteDocument,
     /// Begins with `/`.
     path_and_query: String,
@@ -55,7 +55,7 @@ impl Hop {
     /// # Errors
     /// Fails if the field is missing or its URL cannot be fetched.
     pub fn redirected(&self, location: Option<&[u8]>) -> Result<Self, FetchError> {
-        let location = location.ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
+        let location = location.ok_or_else(|| FetchError::Redirect("the redirect has no Location".to_owned()))?;
         let lost = |why: &str| {
             let location = String::from_utf8_lossy(location);
             // Leave the query out of the error, because it can contain secrets.
@@ -154,7 +154,7 @@ mod tests {
             assert!(error.contains(cause), "{location:?}: {error}");
         }
         let error = from("http://a.example").redirected(None).expect_err("no Location");
-        assert!(error.to_string().ends_with("it has no Location"), "{error}");
+        assert!(error.to_string().ends_with("the redirect has no Location"), "{error}");
         let error = led(b"ftp://b.example/\x1b?secret").expect_err("it leads nowhere");
         assert!(!error.contains("secret") && !error.contains('\x1b'), "{error}");
     }

@@ -1,8 +1,8 @@
-//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins), which requests
-//! for pages can use too.
+//! One request of a fetch and its response. Requests for pages can use the same connection: an HTTP/2 connection at the
+//! same time, and an HTTP/1.1 connection afterwards.
 //!
-//! Over HTTP/1.1, a fetch always opens a new connection. On an older one, robotgate could take the late response to an
-//! earlier request, or the 408 of a server that closes the connection, for the robots.txt.
+//! Over HTTP/1.1, a fetch always opens a new connection. On an older one, robotgate could mistake the late response to
+//! an earlier request, or the 408 of a server that closes the connection, for the robots.txt.
 
 use std::{
     future::poll_fn,
@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct Session {
     server: Server,
     address: SocketAddr,
-    /// Whether the connection existed before this request, or another request opened it.
+    /// Whether an earlier or a concurrent request opened the connection.
     reused: bool,
     /// How long the server may send nothing.
     silence: Duration,
@@ -37,8 +37,8 @@ pub(super) struct Session {
 // === impl Session ===
 
 impl Session {
-    /// Uses an existing HTTP/2 connection if `wanted` allows it, or opens one to the first of the checked `addresses`
-    /// that accepts it. `upstream` gets the last address that was tried.
+    /// Uses an existing HTTP/2 connection to one of the checked `addresses` if `wanted` allows it. Otherwise opens a
+    /// connection to the first address that accepts one. `upstream` gets the last address that was tried.
     pub(super) async fn connect(
         fetcher: &Fetcher,
         origin: &Origin,

@@ -50,7 +50,7 @@ impl Traced {
         }
     }
 
-    /// Returns the status of the last response. `None` if the last URL did not respond.
+    /// Returns the status of the response to the last request. `None` if there was no response.
     pub fn status(&self) -> Option<u16> {
         self.hops.last().and_then(|hop| hop.status)
     }

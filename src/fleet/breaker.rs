@@ -117,7 +117,7 @@ const CLOSED: Breaker = Breaker::Closed {
 };
 /// After this many consecutive failures, the breaker opens.
 const MAX_FAILURES: u32 = 3;
-/// The pause before the first probe. After each failed probe, it doubles.
+/// The pause between a failure that opens the breaker and the next probe. After each failed probe, it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 

@@ -36,10 +36,10 @@ pub(super) struct FleetClient {
     probe_key: String,
     /// Handles the messages on `channel`.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// `None` while the breaker is not closed. Only a probe stores a connection. Other code removes it, and only while
-    /// it holds the lock of the breaker.
+    /// `None` while the breaker is not closed. Only a probe stores a connection. Code that removes the connection must
+    /// hold the lock of the breaker.
     connection: ArcSwapOption<Connection>,
-    /// How many connections were opened so far, which is also the number of the latest one.
+    /// How many probes have tried to connect so far. This is also the number of the latest connection.
     connections: AtomicU64,
     breaker: Mutex<Breaker>,
     /// Why the breaker is not closed.
@@ -48,7 +48,7 @@ pub(super) struct FleetClient {
     subscription_error: Mutex<Option<String>>,
     /// When this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970.
     listens_since: AtomicU64,
-    /// How long a request waits for an answer of the fleet's server.
+    /// How long a client's request waits at most for an answer of the fleet's server.
     pub(super) call_timeout: Duration,
     counts: Arc<FleetCounts>,
 }
@@ -159,8 +159,8 @@ impl FleetClient {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
-                    // The fleet's server may only refuse writes. Reads would then still succeed and reset the count of
-                    // failures, so open the breaker at once.
+                    // If the fleet's server refuses writes but not reads, the reads would reset the count of failures.
+                    // So open the breaker at once.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
@@ -191,7 +191,7 @@ impl FleetClient {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
                 let is_closed = breaker.call_refused(Instant::now());
-                // If a probe has just opened this connection, the probe finds no connection when it ends, and fails.
+                // If the probe that opened this connection is still running, it will find no connection, and fail.
                 self.connection.store(None);
                 is_closed
             });
@@ -248,7 +248,7 @@ impl FleetClient {
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
         let () = bounded(self.call_timeout, write.query_async(&mut connection.redis.clone())).await?;
         connection.answered();
-        // Store the connection before subscribing. If it ends from now on, `connection_ended` removes it, and the
+        // Store the connection before subscribing. If the connection then ends, `connection_ended` removes it, and the
         // caller sees that the probe has failed.
         self.connection.store(Some(connection.clone()));
         if !self.subscribe(&connection).await {
@@ -351,7 +351,7 @@ const PROBE_TTL_MS: u32 = 10_000;
 /// Time limit of the call that asks the fleet's server for its time, as a multiple of `call_timeout`. No request waits
 /// for this call.
 const TIME_CALLS: u32 = 10;
-/// The pause before the next attempt to subscribe. After each attempt, it doubles.
+/// The pause after the first failed attempt to subscribe. After each further attempt, it doubles.
 const FIRST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(60);
 /// Maximum length of an error's text, in bytes.

@@ -168,8 +168,8 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// In bytes. This leaves room for several answers with the largest value ([`MAX_BYTES`](super::value::MAX_BYTES)): when
-/// several calls run at the same time, their answers can arrive before the first call reads its own.
+/// In bytes. This leaves room for several answers with the largest value ([`MAX_BYTES`](super::value::MAX_BYTES)),
+/// because the answers to several calls can arrive before the first call reads its answer.
 const MAX_UNREAD: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

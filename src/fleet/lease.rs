@@ -1,13 +1,13 @@
 //! Makes sure that one robotgate fetches a robots.txt for the whole fleet: the one to which the fleet's server gives
-//! the origin's lease. The others wait for the result. The holder renews the lease while it fetches, so the lease
-//! expires soon after the holder dies.
+//! the origin's lease. The others wait for the result. A lease expires within seconds unless its holder renews it, so
+//! the others do not wait long for a holder that has died.
 //!
 //! A lease has a fencing token, a number that grows with each lease of the origin. The server accepts a result only if
 //! it has granted no later lease, so a slow holder cannot replace a newer result. Tokens are at least the server's
 //! time, so they grow even if the server loses its memory.
 //!
-//! If the server does not answer in time, the robotgate fetches without knowing its token. It may still hold the lease,
-//! so it renews and ends the lease under its own name.
+//! If the server does not answer in time, the robotgate does not know whether it holds the lease. It fetches anyway. To
+//! renew and end the lease, it gives its name instead of a token.
 
 use std::{
     convert::Infallible,
@@ -39,7 +39,7 @@ pub(crate) enum CopyOrLease {
 
 #[derive(Debug, Default)]
 pub(crate) struct FetchTask {
-    /// The expired copy of another robotgate, if it is newer than this robotgate's.
+    /// A copy of another robotgate that is newer than this robotgate's, but is itself due to be fetched again.
     pub(crate) earlier: Option<OriginState>,
     /// `None` if the robotgate has to fetch without the fleet.
     pub(crate) lease: Option<Lease>,
@@ -66,7 +66,7 @@ pub(super) struct Keys {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Gets a copy that is newer than `known` from the fleet, or the task to fetch the document. While another
+    /// Gets from the fleet either a copy that is newer than `known`, or the task to fetch the document. While another
     /// robotgate fetches the document, waits for its copy.
     pub(crate) async fn copy_or_lease(
         &self,
@@ -136,7 +136,7 @@ impl Fleet {
                 .unwrap_or(Err(CopyRejection::Corrupt)),
             false => decode(),
         };
-        // Copies with another profile have other keys, so this one is corrupt.
+        // The key depends on the profile, so a copy with another profile is corrupt.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
             false => Err(CopyRejection::Corrupt),
@@ -178,7 +178,7 @@ impl Fleet {
             let life = value::life(&state, SystemTime::now());
             Some((value::encode(&key, &state, secret.as_ref())?, life))
         };
-        // Encoding compresses the text, which can take milliseconds.
+        // Encoding compresses the document, which can take milliseconds.
         let encoded = tokio::task::spawn_blocking(encode).await.ok().flatten();
         let (value, life) = encoded.unwrap_or_default();
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
@@ -207,7 +207,7 @@ impl Fleet {
         }
     }
 
-    /// Sends the other robotgates a notice. `at` is when its event happened, by the fleet server's clock, in
+    /// Sends the other robotgates a notice. `at` is when the event happened, by the fleet server's clock, in
     /// microseconds since 1970. `key` can be any key of the origin, and chooses the node of a Redis cluster. Returns
     /// whether the server accepted the notice.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
@@ -268,14 +268,14 @@ const LEASE_MS: u64 = 3_000;
 const TOKEN_MS: u64 = 60 * 60 * 1000;
 /// How long to wait for the message that another robotgate's fetch has ended, before asking again.
 const POLL: Duration = Duration::from_millis(250);
-/// Larger values, in bytes, are decoded on a blocking thread.
+/// Values with more bytes than this are decoded on a blocking thread.
 const LARGE: usize = 16 * 1024;
 
 /// Returns one of three: the stored copy, if the robotgate has not seen it yet; the token of a new lease; or nothing,
 /// if another robotgate holds the lease. A robotgate that already holds the lease gets it again, because the answer to
 /// its earlier call was lost.
 ///
-/// All scripts get the same keys: those of the copy, the lease and the token, in this order.
+/// All scripts except [`PUBLISH`] get the keys of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
 
 const ASK_BODY: &str = r"
@@ -299,8 +299,8 @@ redis.call('SET', KEYS[3], string.format('%.0f', token), 'PX', ARGV[4])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token";
 
-/// The beginning of the scripts that only the holder of a lease may run. The arguments are its token and its name. If
-/// the token is empty, the name must be the one that is stored with the lease.
+/// The beginning of the scripts that only the holder of a lease may run. The first two arguments are the holder's token
+/// and name. If the token is empty, the name is compared with the name in the lease.
 const IF_HOLDER: &str = r"
 local is_holder
 if ARGV[1] ~= '' then

@@ -44,7 +44,7 @@ pub(super) struct Channel {
     pub(super) secret: Option<hmac::Key>,
 }
 
-/// The time of the last accepted message for each origin and kind.
+/// [`Message::at`] of the last accepted message for each origin and kind.
 #[derive(Debug, Default)]
 pub(super) struct Accepted(HashMap<(Origin, Kind), u64>);
 
@@ -59,8 +59,8 @@ pub(super) async fn deliver(client: Weak<FleetClient>, mut inbox: mpsc::Receiver
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };
-        // Without the fleet server's time, the age of the message is unknown, so drop the message. The robotgate learns
-        // of a pause again when it next asks for a slot.
+        // Without the fleet server's time, the age of the message is unknown, so drop the message. If it is about a
+        // pause, the robotgate learns of the pause when it next asks for a slot.
         let Some(now) = client.time().await else { continue };
         match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
@@ -168,12 +168,12 @@ impl Accepted {
     }
 }
 
-/// The message that a fetch has ended: this word, then the key of the robots.txt. It needs no tag, because it only
-/// makes robotgates ask the server.
+/// The message that a fetch has ended: this word, then the server's key for the copy. It needs no tag, because it only
+/// makes robotgates ask the server for the copy.
 pub(super) const FETCHED: &str = "fetched ";
 const FORGOTTEN: &str = "forgotten";
 const PAUSED: &str = "paused";
-/// Maximum number of messages that wait for the fleet server's time.
+/// Maximum number of received messages that wait for [`deliver`].
 pub(super) const INBOX: usize = 256;
 /// Maximum age of an accepted message, in microseconds.
 const MAX_AGE: u64 = 10_000_000;

@@ -1,8 +1,8 @@
 //! Limits how fast the robotgates of a fleet together send requests to a site. The fleet's server hands out slots, the
 //! times at which requests may be sent, and keeps the pauses that origins have asked for.
 //!
-//! Only the server's clock is used, because robotgates and the server exchange durations. The values carry no tag:
-//! anybody who can write to the server can change them, but only within the limits that the scripts check.
+//! Robotgates and the server exchange durations, so their clocks may differ. The stored values carry no tag, so anybody
+//! who can write to the server can change them. But the scripts ignore values that are too large.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -53,7 +53,7 @@ impl Fleet {
         }
         let longest_wait = micros(longest_wait);
         let slot = parse_reservation(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
-        // The script never answers with a longer wait, so ignore such an answer.
+        // A longer wait cannot be from the script, so ignore such an answer.
         let is_sound = match slot {
             SlotReservation::Reserved(wait) => micros(wait) <= longest_wait,
             SlotReservation::Paused(wait) | SlotReservation::TooLate(wait) => {
@@ -74,7 +74,6 @@ impl Fleet {
         })
     }
 
-    /// Returns how long a request waits for an answer of the fleet's server at most.
     pub(crate) fn call_timeout(&self) -> Duration {
         self.client.call_timeout
     }
@@ -91,8 +90,8 @@ impl Fleet {
         self.client.call(&reserve, time_left).await.ok()
     }
 
-    /// Tells the fleet's server of a request that was sent without a slot, so that the next slot comes after it. Does
-    /// not wait for the answer.
+    /// Tells the fleet's server of a request that was sent without a slot, so that a gap follows it too. Does not wait
+    /// for the answer.
     pub(crate) fn note_request(self: &Arc<Self>, origin: &Origin) {
         if !self.is_used() {
             return;
@@ -103,8 +102,8 @@ impl Fleet {
         });
     }
 
-    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago, and the
-    /// other robotgates if the pause gets longer. Does not wait. `asked` and `spread` are as in
+    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago. If this
+    /// makes the pause longer, also tells the other robotgates. Does not wait. `asked` and `spread` are as in
     /// [`Limiter::note_busy`](crate::pace::Limiter::note_busy).
     pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
         if !self.is_used() {
@@ -116,8 +115,8 @@ impl Fleet {
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
             // A response begins a new incident only if its request was sent after the last incident began. Report the
-            // request as `NEWS` older, because another robotgate may have reported an incident that this one did not
-            // know yet.
+            // request as `NEWS` older, because it may have been sent before this robotgate knew of an incident that
+            // another one had reported.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
@@ -160,14 +159,14 @@ fn micros(time: Duration) -> i64 {
 /// How long it can take until all robotgates know of a pause.
 const NEWS: Duration = Duration::from_millis(100);
 
-/// Sets `now` to the fleet server's time in microseconds.
+/// Sets `now` to the fleet server's time. All times in the scripts are in microseconds.
 const CLOCK: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]";
 
 /// Reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the pause
-/// (`until`), when the last incident `began`, and the number `n` of incidents in a row without a `Retry-After`. An
-/// incident is a 429 or 503, together with later ones to requests that were sent before it.
+/// (`until`), when the last incident `began`, and the number `n` of incidents without a `Retry-After` that are not
+/// forgotten yet. An incident is a 429 or 503, together with later ones to requests that were sent before it.
 ///
 /// Ignores values that no script writes, such as a pause of more than a day. Otherwise, a wrong clock or value on the
 /// server could stop the robotgates forever.

@@ -22,9 +22,9 @@ pub struct FleetSettings {
     pub ca: Option<Secret>,
     /// The key with which the robotgates check that a copy or a message comes from one of them.
     pub key: Option<Secret>,
-    /// The beginning of every key on the fleet's server.
+    /// What the names of the fleet's Redis keys and of its channel begin with.
     pub prefix: String,
-    /// How long a request waits for an answer of the fleet's server.
+    /// Maximum time for which a request waits for an answer of the fleet's server.
     pub call_timeout: Duration,
 }
 
@@ -35,7 +35,7 @@ pub enum OnLoss {
     /// Each robotgate sends its share, so that all together keep to the limit of the site.
     #[default]
     Share,
-    /// Each robotgate keeps to the limit by itself, so that all together exceed it.
+    /// Each robotgate uses the whole limit, so all together may exceed it.
     Local,
     /// A robotgate refuses all requests that have to keep to a limit.
     Refuse,
@@ -101,7 +101,7 @@ impl FleetSettings {
         Ok(FleetServer { endpoint, login })
     }
 
-    /// The server's certificate must be from one of the configured authorities, or else from one of the system's.
+    /// Accepts only server certificates of the configured authorities or, if none are configured, of the system's.
     fn tls(&self) -> Result<ClientConfig, rustls::Error> {
         let mut roots = RootCertStore::empty();
         // `pem::roots` does not fail here, because the file was checked when the configuration was read.
@@ -133,7 +133,6 @@ impl OnLoss {
 // === impl Address ===
 
 impl Address {
-    /// Returns whether the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         self.is_tls
     }

@@ -169,7 +169,7 @@ fn fetched(body: &str, at: SystemTime) -> OriginState {
     OriginState::unknown().after(answer.meaning(&policy, at), 200, Freshness::default(), at, 0.0, &policy)
 }
 
-/// Ends a lease with the robots.txt `body`, as if it had just been fetched.
+/// Ends a lease as if the robots.txt `body` had just been fetched.
 async fn share(gate: &Fleet, lease: Lease, body: &str) {
     gate.end(lease, Some(Arc::new(fetched(body, SystemTime::now())))).await;
 }
@@ -190,7 +190,7 @@ async fn lease(gate: &Fleet) -> Lease {
     }
 }
 
-/// Returns a lease with a token, which shows that the fleet's server has granted it.
+/// Panics if the lease has no token, because the fleet's server then did not grant it.
 fn granted(lease: Option<Lease>) -> Lease {
     let lease = lease.filter(|lease| lease.token().is_some());
     lease.expect("the server answers")

@@ -1,8 +1,8 @@
 //! How a robots.txt copy is stored on the fleet's server: a version, a tag, the origin's state as JSON, and the
 //! compressed text.
 //!
-//! If the robotgates share a key, the tag is an HMAC-SHA256. Otherwise it is a SHA-256, which detects only accidental
-//! damage. The tag covers the key of the value, so that nobody can store the copy of one origin as that of another.
+//! Without a shared secret, the tag is a SHA-256, which detects only accidental damage. With a secret, it is an
+//! HMAC-SHA256. It covers the Redis key too, so that nobody can store the copy of one origin as that of another.
 
 use std::{
     io::{Read as _, Write as _},
@@ -94,7 +94,7 @@ pub(super) fn decode(
         None => None,
     };
     let state = head.state.restore(text.as_deref()).ok_or(CopyRejection::Corrupt)?;
-    // The configuration of this robotgate may let bots reach the origin, so retry at once.
+    // Another robotgate's configuration prohibits the origin. This robotgate's may not, so retry at once.
     let state = if state.is_prohibited() {
         state.retrying_now()
     } else {
@@ -142,7 +142,7 @@ pub(super) const MAX_BYTES: usize = 640 * 1024;
 /// How much the clocks of two robotgates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum time until a copy expires: the largest `robots.max-ttl` and a day, because the clocks of robotgates differ.
+/// Maximum time until a copy expires: 30 days, which is the largest `robots.max-ttl`, and a day to spare.
 const LONGEST_LIFE: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The counts of one second, minute or hour. [`SpanCounts`] counts everything until the span ends. Then a [`Slot`]
-//! keeps the largest counts.
+//! The counts of one span: a second, minute or hour. [`SpanCounts`] counts everything until the span ends. Then a
+//! [`Slot`] keeps the largest counts.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -18,9 +18,9 @@ pub struct SiteCounts {
     pub verdicts: ByVerdict,
     /// Forwarded requests that the site answered with a 5xx, or not at all.
     pub failed: u32,
-    /// Forwarded requests that did not fail (`answered`), and the sum of their times to the first byte in microseconds
-    /// (`micros`), without the waits for a robots.txt and for a turn.
+    /// Forwarded requests that did not fail.
     pub answered: u32,
+    /// Sum of the answered requests' microseconds to the first byte, without the waits for a robots.txt and a turn.
     pub micros: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct Refusal<S> {
     pub bot: S,
     /// As the metrics and the other counts of the history name the bot.
     pub bot_label: S,
-    /// As written; empty if no rule decided.
+    /// As written in the robots.txt. Empty if no rule decided.
     pub rule: S,
     pub kind: DecisionKind,
 }
@@ -46,7 +46,7 @@ pub(super) struct SpanCounts {
     pub(super) refusals: HashMap<Refusal<Arc<str>>, u32>,
 }
 
-/// The counts of a span that has ended.
+/// The largest counts of a span.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot {
     /// When the span began, in seconds since 1970.
@@ -77,7 +77,7 @@ impl ByVerdict {
         self.0[index] = self.0[index].saturating_add(count);
     }
 
-    /// Returns each number with what robotgate did with the requests, and with the name of its series.
+    /// Iterates over what robotgate did with the requests, the name of their series in a chart, and their number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Handling, &'static str, u32)> {
         let of_verdict = |verdict: Verdict| {
             let is_allowed = verdict == Verdict::Allow;
@@ -179,8 +179,8 @@ impl SpanCounts {
         }
     }
 
-    /// Takes sites in turn from four lists: those with the most refusals, the most failures, the slowest responses, and
-    /// the most requests.
+    /// If there are more than `limit` sites, takes them in turn from four lists: by refusals, by failures, by response
+    /// time, and by requests.
     fn sites(&self, limit: usize) -> Box<[(Arc<str>, SiteCounts)]> {
         let mut left = self.sites.clone();
         if left.len() > limit {

@@ -24,7 +24,7 @@ pub struct HistoryReport {
     until: Timestamp,
     /// Seconds between two points of a series.
     step: u64,
-    /// When the oldest data in the resolution of the chart begins. `None` if there is none.
+    /// Since when the history has data in the resolution of the chart. `None` if it has none.
     since: Option<Timestamp>,
     series: Vec<Series>,
     /// The combinations of site, bot, rule, verdict and reason with the most refused requests.
@@ -100,11 +100,11 @@ pub struct SiteRow {
     pub failed: u32,
     /// Mean time to the first byte of a response.
     pub mean_us: Option<u64>,
-    /// When the site stopped answering requests; `None` if it has not. See `failing`.
+    /// Since when the site has answered no request; `None` if it still answers. See `failing`.
     pub failing_since: Option<Timestamp>,
 }
 
-/// The time that a report covers: from `from` until before `until`, in seconds since 1970. Both are multiples of
+/// The time that a report covers, in seconds since 1970. It includes `from`, but not `until`. Both are multiples of
 /// `step`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
@@ -117,8 +117,8 @@ pub(super) struct Span {
 // === impl Span ===
 
 impl Span {
-    /// Chooses the finest resolution in which the history still has the whole time at `now`, and the shortest step with
-    /// at most `MAX_POINTS` points.
+    /// Chooses the finest resolution in which the history still has the question's whole time, and the shortest step
+    /// with at most `MAX_POINTS` points.
     pub(super) fn of(question: &HistoryQuestion<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);

@@ -1,5 +1,4 @@
-//! Divides time into seconds, minutes and hours, and keeps the [`Slot`] of each span that ended, up to a maximum
-//! number.
+//! Counts in spans of one second, one minute and one hour. Keeps the [`Slot`]s of the latest spans of each length.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -62,7 +61,7 @@ impl Resolution {
 
     pub(super) const fn limits(self) -> SlotLimits {
         match self {
-            // No sites: the service reads their counts only every few seconds.
+            // No sites: their counts arrive only every few seconds.
             Self::Second => SlotLimits {
                 bots: 16,
                 sites: 0,
@@ -105,7 +104,7 @@ impl Rings {
     pub(super) fn advance(&mut self, now: u64, names: &mut Names) {
         let [seconds, minutes, hours] = &mut self.0;
         seconds.advance(now);
-        // The hour adds up the slots of its minutes, so it lacks a site that such a slot leaves out.
+        // An hour adds up the slots of its minutes, which lack some sites and refusals.
         if let Some(minute) = minutes.advance(now) {
             hours.advance(minute.at);
             let hour = &mut hours.current;
@@ -195,7 +194,7 @@ impl Rings {
 // === impl Ring ===
 
 impl Ring {
-    /// If `now` is not in the current span, ends it. Returns the ended span, unless nothing happened in it.
+    /// Ends the current span if `now` is not in it. Returns the ended span, unless nothing happened in it.
     fn advance(&mut self, now: u64) -> Option<Arc<Slot>> {
         let step = self.resolution.seconds();
         let at = now - now % step;
@@ -206,10 +205,10 @@ impl Ring {
         self.current = SpanCounts::default();
         self.slots.extend(ended.clone());
         self.at = at;
-        // If the clock was set back, drop the spans in the future. Otherwise, they would be counted twice.
+        // If the clock was set back, drop the spans after `at`, because their time will be counted again.
         self.slots.retain(|slot| slot.at <= at);
         let oldest = (at + step).saturating_sub(self.resolution.spans() * step);
-        // After a restart, a span can have two slots, one from each run. So this also limits the number of slots.
+        // After a restart, a span can have two slots, one from each run. So the number of slots is limited too.
         while self.slots.len() as u64 > self.resolution.spans()
             || self.slots.front().is_some_and(|slot| slot.at < oldest)
         {

@@ -98,7 +98,7 @@ pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolut
     let saved: Saved = serde_json::from_slice(text)?;
     let known = saved.names;
     let word = |number: u32| known.get(number as usize).ok_or(Unreadable::Name);
-    // A later version of robotgate can have other verdicts and reasons. Their counts are left out.
+    // Returns `None` for a verdict or reason that only another version of robotgate has.
     let kind_of = |(verdict, reason, forwarded): SavedKind| {
         let words = Verdict::from_word(word(verdict)?).zip(Reason::from_word(word(reason)?));
         Ok::<_, Unreadable>(words.map(|(verdict, reason)| DecisionKind {

@@ -463,7 +463,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
             assert!(slot.refusals.len() <= limits.refusals);
         }
     }
-    // The maximum size of all slots, if each counts every reason, and every second one twice.
+    // The maximum size of all slots, with one and a half kinds of decision for each reason.
     type Bot = (Arc<str>, counts::ByVerdict);
     type Site = (Arc<str>, SiteCounts);
     type Refused = (Refusal<Arc<str>>, u32);
@@ -477,8 +477,8 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
         slot * resolution.spans() as usize
     };
     let slots: usize = rings::Resolution::ALL.into_iter().map(size).sum();
-    // The maps of the current minute and hour. Each place takes one byte more than its entry, and the metrics count at
-    // most 1000 bots by name.
+    // The hash maps of the current minute and hour. Each place takes one byte more than its entry. The bots are at most
+    // 1000 names, `other` and `none`.
     let places = |entries: usize| (entries * 8 / 7).next_power_of_two();
     let current =
         places(MAX_CURRENT) * (size_of::<Site>() + size_of::<Refused>() + 2) + places(1002) * (size_of::<Bot>() + 1);

@@ -18,8 +18,8 @@ pub(super) struct Counted {
     pub(super) count: u64,
 }
 
-/// The counters of the decisions about each bot of a configuration. Finds a bot's counters by its address in memory,
-/// which is faster than by its name.
+/// The counters of the decisions about each bot of a configuration. Finds them by the address of the [`Bot`] in memory,
+/// which is faster than by name.
 #[derive(Debug)]
 pub struct Meter {
     pub metrics: Arc<Metrics>,
@@ -45,7 +45,7 @@ impl Decisions {
         counts.map(|counted| counted.count).sum()
     }
 
-    /// Returns every possible result, even if no decision had it.
+    /// Returns the count of every possible result, also of those that never occurred.
     pub(super) fn iter(&self) -> impl Iterator<Item = Counted> {
         let all = Verdict::ALL.into_iter().flat_map(|verdict| {
             Reason::ALL

@@ -43,7 +43,7 @@ impl Histogram {
         let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(self.counters.iter()).collect();
         Counted {
             sum: self.counters.get(self.sum()) as f64 / 1e9,
-            // The sum of the buckets agrees with them even while other threads add durations.
+            // A separate counter could differ from the buckets while other threads add durations.
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }

@@ -250,7 +250,7 @@ impl FetchResult {
             FetchError::Coding(_) => Self::Broken,
             FetchError::GaveWay => Self::GaveWay,
             FetchError::Prohibited(_) => Self::Prohibited,
-            // Only `CutOff` can be the result of a fetch. The others describe an origin without a finished fetch.
+            // Of these errors, a fetch can end only with `CutOff`.
             FetchError::CutOff | FetchError::Earlier(_) | FetchError::Pending | FetchError::Queued => Self::Internal,
         }
     }

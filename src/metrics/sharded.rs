@@ -37,7 +37,7 @@ impl ShardedCounters {
     }
 
     pub(super) fn add(&self, index: usize, amount: u64) {
-        // The thread-local number is already gone while the thread ends.
+        // While the thread ends, `SHARD` may no longer exist.
         let shard = &self.shards[SHARD.try_with(|shard| *shard).unwrap_or(0)];
         let counters = shard.get_or_init(|| (0..self.len).map(|_| AtomicU64::new(0)).collect());
         counters[index].fetch_add(amount, Ordering::Relaxed);

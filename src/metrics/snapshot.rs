@@ -1,4 +1,4 @@
-//! The metrics that no counter holds.
+//! The metrics whose values other modules keep.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use crate::{evidence::EvidenceState, seal::SealState, store::Memory};
 /// Values that are read when Prometheus asks for the metrics.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// 1 at the start, one more with each reload.
+    /// 1 at the start, and one more after each successful reload.
     pub generation: u64,
     pub draining: bool,
     /// For each limit of `[proxy]`, its key and how many times it was exceeded.
@@ -18,11 +18,11 @@ pub struct Snapshot {
     pub tdmrep_bytes: u64,
     /// Requests that wait for their turn at a site.
     pub pace_waiting: usize,
-    /// Number of origins in memory by the state of their robots.txt.
+    /// For each state of a robots.txt, the number of origins in memory.
     pub copies: Vec<(&'static str, u64)>,
     /// `None` if copies are only kept in memory.
     pub disk: Option<DiskUse>,
-    /// Whether robots.txt copies cannot be kept on disk at present.
+    /// Whether robotgate cannot use the cache file.
     pub disk_fails: bool,
     pub evidence: Option<EvidenceState>,
     /// `None` if the audit log is not sealed.
@@ -42,7 +42,7 @@ pub struct Snapshot {
 /// How much room the robots.txt copies take on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskUse {
-    /// `None` while the file cannot be used.
+    /// `None` while the cache file cannot be used.
     pub bytes: Option<u64>,
     pub max_bytes: u64,
     /// Number of origins whose robots.txt copies wait to be written.

@@ -1,4 +1,4 @@
-//! Tests the counters, and the text with them.
+//! Tests the counters and the text that shows them.
 
 mod format;
 
@@ -161,8 +161,8 @@ fn what_sites_forbid_is_counted() {
     decision.usage = Some(Box::new(usage));
     meter.decided(&decision);
     meter.decided(&without);
-    // The response repeats the second statement, and forbids the purpose twice in another vocabulary. In this decision,
-    // each vocabulary counts once.
+    // The response forbids AI training once more in Content-Usage, and twice in X-Robots-Tag. Each vocabulary counts
+    // once for this decision.
     let forbids = |vocabulary| said(vocabulary, Purpose::AiTrain, false, VocabularyPolicy::Report);
     let mut decision = decision;
     decision.add_said(&[Vocabulary::ContentUsage, Vocabulary::XRobotsTag, Vocabulary::XRobotsTag].map(forbids));

@@ -1,4 +1,4 @@
-//! Writes the text of all metrics with the crate prometheus-client. Each metric is written in one place here.
+//! Writes the text of all metrics with the crate prometheus-client.
 
 use std::{
     fmt,
@@ -319,12 +319,12 @@ impl MetricsCollector {
         )?;
         page.counters(
             "robotgate_fleet_calls",
-            "Calls of the fleet's server.",
+            "Calls to the fleet's server.",
             optional(counted(&counts.calls)),
         )?;
         page.counters(
             "robotgate_fleet_errors",
-            "Calls of the fleet's server that failed or took too long.",
+            "Calls to the fleet's server that failed or took too long.",
             optional(counted(&counts.errors)),
         )?;
         page.counters(
@@ -469,7 +469,7 @@ impl MetricsCollector {
                 seconds,
             )?;
         }
-        // The systemd service cannot read `/proc/stat`.
+        // The systemd service cannot read `/proc/stat`, so `start_seconds` is `None` there.
         page.gauge_f64(
             "process_start_time_seconds",
             "When the process started, in seconds since 1970.",

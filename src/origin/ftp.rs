@@ -38,8 +38,8 @@ pub enum FtpPathError {
 // === impl FtpPath ===
 
 impl FtpPath {
-    /// Parses the path of a URL, up to its fragment. Drops a `;type=i` or `;type=a` at its end, which clients append if
-    /// they use a proxy. With `;type=d`, the path is that of a folder.
+    /// Parses the path of a URL, up to its fragment. Drops a final `;type=i` or `;type=a`, which clients append if they
+    /// use a proxy. Replaces `;type=d` by the slash of a folder.
     ///
     /// # Errors
     /// Fails if a server could take the path for another one, or a part of it for a command.
@@ -87,7 +87,7 @@ impl FtpPath {
     }
 }
 
-/// Splits off the `;type=` at the end of a path (RFC 1738 §3.2.2). Returns the path, and the letter in lower case.
+/// Returns the path without the `;type=` at its end (RFC 1738 §3.2.2), and the letter of the type in lower case.
 fn without_type(path: &[u8]) -> (Vec<u8>, Option<u8>) {
     let Some((path, kind)) = path.split_last_chunk::<7>() else {
         return (path.to_vec(), None);
@@ -126,7 +126,8 @@ fn decode(path: &[u8]) -> Result<Vec<u8>, FtpPathError> {
     Ok(decoded)
 }
 
-/// In bytes. Some servers have executed the rest of a line above 512 bytes as another command (CVE-2008-4247).
+/// Maximum length of a decoded path, in bytes. Some servers have executed what follows the first 512 bytes of a line as
+/// another command (CVE-2008-4247).
 const MAX_DECODED: usize = 400;
 
 #[cfg(test)]

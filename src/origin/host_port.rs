@@ -86,8 +86,8 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(IpAddr::V4(address)));
     }
-    // Also handles escapes, international names, and IPv4 addresses such as `0x7f.1`, which browsers and C libraries
-    // accept.
+    // The crate url also reads escapes, international names, and IPv4 addresses such as `0x7f.1`, which browsers and C
+    // libraries accept.
     match url::Host::parse(text).map_err(|_| HostPortError::Host)? {
         url::Host::Ipv4(address) => Ok(Host::Ip(IpAddr::V4(address))),
         url::Host::Ipv6(address) => Ok(Host::Ip(IpAddr::V6(address))),
@@ -99,8 +99,8 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Returns whether the bytes are a name that needs no normalising, as nearly all hosts are. Its last label begins with
-/// a letter, so the name cannot be an address. Punycode needs a full check.
+/// Returns whether the bytes are a name that needs no normalising, as nearly all hosts are. A name whose last label
+/// begins with a letter cannot be an address. Returns false for punycode, which needs a full check.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;
     for label in bytes.split(|byte| *byte == b'.') {
@@ -153,7 +153,6 @@ mod tests {
         }
     }
 
-    /// If an address were parsed as a name, the egress guard would treat it as a name.
     #[test]
     fn no_spelling_of_an_address_passes_for_a_name() {
         for (spelling, host) in [

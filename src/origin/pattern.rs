@@ -1,4 +1,4 @@
-//! A host in an operator's list: a name, a name with all its subdomains, or an IP address, but not a network.
+//! A pattern for hosts: a name, a name with all its subdomains, or an IP address, but not a network.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -28,7 +28,7 @@ impl HostPattern {
         if host.eq_ignore_ascii_case(&self.host) {
             return true;
         }
-        // Compare bytes, because the end of `host` can begin in the middle of a character.
+        // Compare bytes, because slicing a `str` panics in the middle of a character.
         let (host, suffix) = (host.as_bytes(), self.host.as_bytes());
         self.subdomains
             && host.len() > suffix.len() + 1

@@ -120,8 +120,8 @@ impl Reading {
     }
 }
 
-/// Returns the first character for which the proxy rejects a target: a control or space, which ends or breaks a request
-/// line, or a character that pingora does not forward.
+/// Returns the first character for which the proxy rejects a target: a control character or a space, which breaks the
+/// request line, or a character that pingora does not forward.
 pub fn unsendable(target: &[u8]) -> Option<u8> {
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
     let (path, query) = target.split_at(query);
@@ -171,7 +171,7 @@ fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     resolved
 }
 
-/// Normalises escapes (RFC 3986 §6.2.2.1, §6.2.2.2), and escapes what a URL must not contain unescaped.
+/// Normalises escapes (RFC 3986 §6.2.2.1, §6.2.2.2), and escapes all octets that are not visible ASCII characters.
 fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;

@@ -1,7 +1,7 @@
 //! The target of a request: the origin, normalised, and the path and query as sent.
 //!
-//! All targets, of requests, CONNECTs and URLs that users ask about, are parsed here. So an unusual spelling means the
-//! same everywhere.
+//! [`TargetForm`] splits both request targets and URLs that users ask about, so that an unusual spelling means the same
+//! in both.
 
 use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, SCHEMES, Scheme, unsendable};
 
@@ -9,8 +9,8 @@ use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub origin: Origin,
-    /// The path and query as sent. Empty for a CONNECT; `*` for the server as a whole (RFC 9112 §3.2.4). For an
-    /// `ftp://` URL, without the `;type=…` at the end.
+    /// The path and query as sent. Empty for a CONNECT; `*` for an `OPTIONS` request to the whole server (RFC 9112
+    /// §3.2.4). For an `ftp://` URL, without the `;type=…` at the end.
     pub path: Vec<u8>,
     /// Whether the URL names a user other than that of anonymous FTP. Name and password are dropped.
     pub names_user: bool,
@@ -82,7 +82,7 @@ pub enum TargetForm<'a> {
 // === impl Target ===
 
 impl Target {
-    /// Returns the target of a CONNECT: the server as a whole, whose paths are not visible.
+    /// Returns the target of a CONNECT, whose paths are not visible.
     pub fn of_connect(origin: Origin) -> Self {
         Self {
             origin,
@@ -139,7 +139,7 @@ impl Target {
 // === impl TargetForm ===
 
 impl<'a> TargetForm<'a> {
-    /// Returns the form of `target`. A test checks that pingora finds the same targets ambiguous.
+    /// Returns the form of `target`. A test checks that pingora sees the same form.
     pub fn of(target: &'a [u8]) -> Self {
         let Some(colon) = memchr::memchr(b':', target).filter(|_| target.first() != Some(&b'/')) else {
             return Self::Other;
@@ -173,8 +173,8 @@ impl<'a> TargetForm<'a> {
     }
 }
 
-/// Splits the user information off an authority, if the scheme [allows it](Scheme::allows_login). Also returns whether
-/// it names a user other than that of anonymous FTP (RFC 1635).
+/// Splits the user information off an authority, if the scheme [allows it](Scheme::allows_login). Returns whether
+/// this login names a user other than that of anonymous FTP (RFC 1635), and the rest of the authority.
 pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
     let at = memchr::memchr(b'@', authority).filter(|_| scheme.allows_login());
     let Some(at) = at else { return (false, authority) };

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-/// The pauses of one origin. Each time during which the site is too busy is one incident, however many times the site
-/// responds with 429 or 503.
+/// The pauses of one origin. An incident is a period in which the site is too busy, however many times it responds with
+/// 429 or 503.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
-    /// When the last incident began. A 429 or 503 to an earlier request belongs to it.
+    /// When the last incident began. A 429 or 503 to a request that began before then belongs to this incident.
     began: Option<Instant>,
     until: Option<Instant>,
     /// Number of incidents without a `Retry-After` that are not forgotten yet; see [`is_forgiven`](Self::is_forgiven).
@@ -52,7 +52,7 @@ impl Backoff {
         self.until = self.until.max(Some(until));
     }
 
-    /// Returns whether the next pause is as short as the first one, because earlier incidents are forgotten.
+    /// Returns whether earlier incidents no longer count: no pause lasts, and the next one is as short as the first.
     pub(super) fn is_forgiven(&self, now: Instant) -> bool {
         let quiet_for = self.until.map(|until| now.checked_duration_since(until));
         let forgiven_after = match self.unspecified {

@@ -98,7 +98,8 @@ impl<K: Eq, T> Limiter<K, T> {
     pub fn is_paused(&self, now: Instant) -> bool {
         self.backoff.until().is_some_and(|until| until > now)
     }
-    /// Says whether the first waiting request may be sent now, or when to ask again.
+    /// Gives the first waiting request its turn, or refuses a request that is too late, or returns when to call this
+    /// again.
     pub fn next(&mut self, now: Instant) -> Step<T> {
         let Some(first) = self.queue.first() else {
             return Step::Idle;
@@ -160,7 +161,8 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.note(now, began, asked, spread);
     }
 
-    /// Records a pause of at most a day that another robotgate of the fleet reported. Never shortens the current pause.
+    /// Pauses for `left`, at most a day, because another robotgate of the fleet reported a pause. Never shortens the
+    /// current pause.
     pub fn pause(&mut self, now: Instant, left: Duration) {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
@@ -186,15 +188,15 @@ impl<K: Eq, T> Limiter<K, T> {
         (at > now).then_some(Later { at, cause })
     }
 
-    /// Returns whether this limiter can be dropped, because a new one would decide the same. No request may have a
-    /// longer gap than `longest_gap`.
+    /// Returns whether this limiter can be dropped, because a new one would decide the same. `longest_gap` is the
+    /// longest gap that a request can have.
     pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
         let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)
     }
 
     /// Returns whether no request waits or runs and there is no pause. Dropping the limiter then loses only the time of
-    /// the last request.
+    /// the last request and the number of incidents, which sets the length of the next pause.
     pub fn is_unused(&self, now: Instant) -> bool {
         self.queue.is_empty() && self.running == 0 && self.backoff.until().is_none_or(|until| until <= now)
     }
@@ -230,7 +232,7 @@ impl<K: Eq, T> Limiter<K, T> {
     fn reach(&self, now: Instant) -> Reach {
         Reach {
             now: now.max(self.backoff.until().unwrap_or(now)),
-            // A request with a turn that is not sent yet will be sent now at the earliest, so the next gap begins then.
+            // An unsent request is sent now at the earliest, so the next gap cannot begin before now.
             last: if self.unsent > 0 { Some(now) } else { self.last },
         }
     }
@@ -254,6 +256,6 @@ impl Reach {
 
 /// Maximum number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// A refused request can be retried after this time at the earliest. Nobody knows when running requests end, so the
-/// estimate leaves out how long the request waits for them.
+/// The shortest time after which a client is told to retry. `estimate` can be too early, because it does not know when
+/// running requests end.
 const SOON: Duration = Duration::from_secs(1);

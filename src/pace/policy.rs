@@ -48,11 +48,11 @@ pub enum BeyondMax {
 pub struct PaceLimits {
     /// Minimum time since the previous request to the origin.
     pub gap: Duration,
-    /// Which delay `gap` equals.
+    /// Which delay `gap` comes from.
     pub gap_cause: Cause,
-    /// The bot's `delay` and the site's `Crawl-delay`, or zero. After a reload, a waiting request's new gap is computed
-    /// from these.
+    /// The bot's `delay`, or zero.
     pub bot_delay: Duration,
+    /// The site's `Crawl-delay`, or zero. Not shortened to the maximum, because a reload can change the maximum.
     pub crawl_delay: Duration,
     /// Maximum number of running requests, including this one; `None` for no limit.
     pub concurrency: Option<u32>,
@@ -91,7 +91,7 @@ impl Policy {
         }
     }
 
-    /// Shortens a `Crawl-delay` that is above the maximum.
+    /// Like [`limits`](Self::limits), but shortens a `Crawl-delay` that is above the maximum.
     fn clipped(&self, bot_delay: Duration, crawl_delay: Duration) -> PaceLimits {
         let (gap, gap_cause) = match self.delay.max(bot_delay).max(crawl_delay.min(self.crawl_delay_max)) {
             gap if gap == self.delay => (gap, Cause::Delay),

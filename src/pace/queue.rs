@@ -125,8 +125,8 @@ impl<K: Eq, T> Queue<K, T> {
         self.ahead_of(index.unwrap_or(self.lines.len()))
     }
 
-    /// Returns the gaps before a new request at the end of the line at `index`. Bots take turns, so as many requests of
-    /// each other line come before it, and one more of each line further in front.
+    /// Returns the gaps before a new request at the end of the line at `index`. If n requests wait in that line, n of
+    /// each line behind it and n + 1 of each line in front of it come first, because bots take turns.
     fn ahead_of(&self, index: usize) -> Option<Ahead> {
         let waiting = self.lines.get(index).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();

@@ -1,6 +1,6 @@
 //! Tells a request in a fleet when it may be sent. The request waits for its turn in this robotgate, then reserves a
-//! slot (a time) on the fleet's server, and keeps its turn until then. So the robotgates alternate, and within each of
-//! them the bots.
+//! slot (a time) on the fleet's server, and keeps its turn until the slot. So the robotgates alternate, and so do the
+//! bots of each robotgate.
 
 use std::{
     sync::Arc,
@@ -44,7 +44,7 @@ struct WaitTracker<'p> {
     began: Instant,
     deadline: Instant,
     limits: PaceLimits,
-    /// Whether the limits made the request wait. Waiting for the fleet's server does not count.
+    /// Whether the limits made the request wait. Waiting for an answer of the fleet's server does not count.
     has_waited: bool,
 }
 
@@ -68,7 +68,7 @@ impl FleetPace {
         let mut turn = pacer.turn(origin, bot, queued).await?;
         wait.has_waited = !turn.waited.is_zero();
         wait.reconfigure();
-        // All calls of this request to the fleet's server share this time.
+        // All calls of this request to the fleet's server share this time limit.
         let mut time_left = self.fleet.call_timeout();
         let at = loop {
             if pacer.is_lifted() {
@@ -93,8 +93,8 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // The server answered after `asked`, so the slot is a little later than `asked + slot`. Let the
-                        // gap begin there nevertheless, so that this robotgate is not slower than the fleet requires.
+                        // `asked + slot` is a little before the slot, because the server answered after `asked`. The
+                        // gap begins there, so that this robotgate is not slower than the fleet requires.
                         break Some(asked + slot);
                     }
                 }

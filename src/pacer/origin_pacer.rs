@@ -26,7 +26,7 @@ pub(super) struct Waiting {
 #[derive(Default)]
 pub(super) struct OriginPacer {
     pub(super) state: Mutex<State>,
-    /// Notified when a request may now get its turn.
+    /// Wakes the task of [`OriginPacer::drive`] when the limiter has changed.
     changed: Notify,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Turn {
     slot: Option<FleetSlot>,
 }
 
-/// A request cannot be sent within its `max_wait`, or too many requests wait.
+/// A request cannot be sent within its `max_wait`, too many requests wait, or `on-loss` refuses the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooEarly {
     pub(crate) later: Later,
@@ -74,12 +74,12 @@ pub(crate) struct TooEarly {
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Gives their turns to the requests that may be sent now, and refuses those that have waited too long. Returns
-    /// when to call this again, or `None` if no request waits.
+    /// Gives their turns to the requests that may be sent now, and refuses those that would wait too long. Returns when
+    /// to call this again, or `None` if no request waits.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state.lock().limiter.next(now());
-            // The lock must be released here: if the request has just stopped waiting, `send` drops the turn, which
+            // The lock must be free here: if the request has just stopped waiting, its turn is dropped below, and that
             // takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
@@ -221,7 +221,7 @@ impl WaitingRequest {
                 Ok(turn)
             }
             Ok(Err(later)) => Err(TooEarly { later, waited }),
-            // `self` keeps the pacer alive, and the pacer answers each ticket before it drops it.
+            // `self` keeps the pacer alive, and the pacer drops no ticket unanswered.
             Err(_) => unreachable!("a ticket is answered before it is dropped"),
         }
     }
@@ -229,7 +229,7 @@ impl WaitingRequest {
 
 impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        // A request that has got its turn but not received it is no longer in the queue. Dropping `receiver` then drops
+        // If the pacer has already sent the turn, the request is no longer in the queue. Dropping `receiver` then drops
         // the turn.
         let left = self.pacer.state.lock().limiter.leave(self.number);
         if left.is_some() {
@@ -262,7 +262,7 @@ impl Turn {
         }
     }
 
-    /// Records the time that the fleet's server gave to the request, and how long the request waited for it.
+    /// Records the request's slot, and how long the request waited in all.
     pub(super) fn begin(&mut self, slot: FleetSlot, waited: Duration) {
         self.began = now();
         self.waited = waited;
@@ -315,5 +315,5 @@ impl Drop for Turn {
     }
 }
 
-/// When to retry a request that is refused because too many requests wait or the fleet's server cannot be used.
+/// How soon to retry a request that is refused because too many requests wait or the fleet's server cannot be used.
 pub(super) const SOON: Duration = Duration::from_secs(1);

@@ -41,7 +41,7 @@ pub(super) fn is_there(decision: &Decision) -> bool {
 pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let fields = request.get_all(header::IF_NONE_MATCH);
     let tags = fields.iter().filter_map(|value| value.to_str().ok());
-    // A tag with a comma is not recognised. The client then only gets the whole response again.
+    // A tag that contains a comma is not recognised, so the client gets the whole response again.
     tags.flat_map(|tags| tags.split(','))
         .map(str::trim)
         .any(|tag| tag == "*" || opaque(tag) == opaque(etag))

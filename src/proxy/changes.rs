@@ -1,7 +1,7 @@
-//! Records in the audit log, the metrics and the list of recent changes when a site changes its robots.txt: which rules
-//! changed, and which recent requests would now be decided differently.
+//! Logs and counts each change of a site's robots.txt: which rules changed, and how many recent requests would now be
+//! decided differently.
 //!
-//! A separate thread compares the two robots.txt files, so that no request waits. If too many changes wait, or if
+//! A separate thread compares the old and the new robots.txt, so that no request waits. If too many changes wait, or if
 //! robotgate stops, a change is recorded without a comparison.
 
 use std::{
@@ -96,8 +96,8 @@ impl ChangeNotes {
 
     pub(super) async fn finish(&self) {
         loop {
-            // Register for the notification before reading `is_running`. Otherwise the thread could end between the
-            // two, and this would wait forever.
+            // Register for the notification before reading `is_running`. Otherwise the thread could end in between,
+            // and `finish` would wait forever.
             let idle = self.idle.notified();
             tokio::pin!(idle);
             idle.as_mut().enable();
@@ -113,7 +113,7 @@ impl ChangeNotes {
     }
 
     fn work(&self) {
-        // Also marks the thread as ended if a comparison panics, so that the next change starts another thread.
+        // Wakes `finish`. If a comparison panics, also clears `is_running`, so that the next change starts a thread.
         let _ended = Ended(self);
         while let Some((change, is_closing)) = self.next() {
             let compared = (!is_closing).then(|| change.compare());
@@ -153,7 +153,7 @@ impl RobotsChange {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the two robots.txt files, and decides the recent requests in memory by both. Blocks for up to a few
+    /// Compares the old and the new robots.txt, and decides recent requests by each of them. Blocks for up to a few
     /// seconds.
     fn compare(&self) -> (LineChanges, Effect) {
         let profile = self.config.robots.policy.profile;
@@ -348,12 +348,12 @@ const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 /// Maximum time for deciding recent requests again.
 const MAX_TIME: Duration = Duration::from_secs(2);
 const MAX_EXAMPLES: usize = 5;
-/// Maximum number of groups in the log line of one change, and of lines that are not rules. Also the maximum of agents,
-/// added rules and removed rules in each group.
+/// Maximum length of each list in the log line of one change: the groups, the agents, added rules and removed rules of
+/// a group, and the other added and removed lines.
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules in the log line of one change.
 const MAX_RULES: usize = 100;
-/// Maximum length of a rule in the log, in bytes.
+/// Maximum length of a rule, and of another line's value, in the log, in bytes.
 const MAX_RULE: usize = 200;
 /// Maximum length of an agent's name in the log, in bytes.
 const MAX_NAME: usize = 100;

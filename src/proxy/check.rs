@@ -25,7 +25,7 @@ pub enum Unusable {
     Listen(#[from] ListenError),
 }
 
-/// Problems despite which a start or a reload may succeed.
+/// Problems that do not always make a start or a reload fail.
 #[derive(Debug)]
 pub struct Warnings {
     /// Addresses in use, by the running robotgate or another program, and the configuration keys that name them.

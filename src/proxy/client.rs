@@ -34,8 +34,8 @@ pub(super) enum ClientFault {
 // === impl Client ===
 
 impl Client {
-    /// Creates the client for a request whose head was read from `wire`. After it, the connection may serve `left`
-    /// more. An error is not expected, because robotgate checks heads more strictly than pingora.
+    /// Creates the client for a request whose head was read from `wire`. `left` is how many more requests the
+    /// connection may serve. An error is not expected, because robotgate checks heads more strictly than pingora.
     pub(super) async fn http1(wire: Wire, head: Head, left: u32) -> pingora::Result<Self> {
         Ok(Self::Http1(Box::new(Http1::new(wire, head, left).await?)))
     }
@@ -188,7 +188,7 @@ impl Client {
             self.send(Content::Shared(content))?;
             self.finish()?;
         }
-        // `timeout` tries to send before it starts a timer, and most responses are sent at once.
+        // This starts a timer only for the few responses that cannot be sent at once.
         let sent = std::future::poll_fn(|cx| self.poll_sent(cx));
         tokio::time::timeout(within, sent)
             .await
@@ -202,8 +202,8 @@ impl Client {
         }
     }
 
-    /// Cuts off a response that cannot be completed. Over HTTP/1.1, the client has `within` to read what robotgate has,
-    /// and the connection then closes. Over HTTP/2, only the stream ends.
+    /// Cuts off a response that cannot be completed. Over HTTP/1.1, the connection closes when the buffered bytes are
+    /// sent, at the latest after `within`. Over HTTP/2, only the stream ends.
     pub(super) async fn cut(&mut self, within: Duration) {
         match self {
             Self::Http1(client) => client.cut(within).await,

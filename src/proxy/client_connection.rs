@@ -68,12 +68,12 @@ impl ClientConnection {
         }
     }
 
-    /// Masks the client's address for the operational log, if so configured (`audit.mask-client`).
+    /// Returns the client's address for the operational log, masked if so configured (`audit.mask-client`).
     pub(super) fn client_for_log(&self) -> SocketAddr {
         self.guard.for_log(self.client)
     }
 
-    /// Describes the tunnel that `outer_connect` opened on this connection.
+    /// Returns the connection inside the tunnel that `outer_connect` opened on this connection.
     pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {
             outer_connect: Some(outer_connect),
@@ -91,7 +91,7 @@ impl ClientConnection {
     }
 
     /// Counts a request that the client cancelled. A client that cancels too many is disconnected, because a cancelled
-    /// request costs the client less than robotgate.
+    /// request costs robotgate more work than the client.
     pub(super) fn count_reset(&self) {
         if let Some(outer_connect) = &self.outer_connect {
             outer_connect.resets.count(Instant::now());

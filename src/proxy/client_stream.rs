@@ -68,7 +68,7 @@ impl ClientStream {
         self.inner.read_buf(&mut self.early).await
     }
 
-    /// Notes if the client has ended the connection or `done` is an error. Returns `done`.
+    /// Tells the lender if the client has ended the connection or `done` is an error. Returns `done`.
     fn note<T>(&self, done: io::Result<T>, has_ended: bool) -> io::Result<T> {
         if let Some(lender) = &self.lender
             && (has_ended || done.is_err())
@@ -83,7 +83,7 @@ impl Drop for ClientStream {
     fn drop(&mut self) {
         if let Some(lender) = self.lender.take() {
             let nothing = Box::new(tokio::io::duplex(1).0);
-            // If the task no longer waits for the connection, the connection closes.
+            // If the lender no longer waits for the connection, the connection closes.
             let _ = lender.back.send(std::mem::replace(&mut self.inner, nothing));
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct Clients {
     table: Mutex<ClientStates>,
     tally: Tally,
     mask: ArcSwapOption<ClientMask>,
-    /// Permits for telling clients why they are refused. Without a permit, a connection closes without a response.
+    /// Permits for telling clients why they are refused. Without a permit, a refused client gets no response.
     pub(super) early_error: Arc<Semaphore>,
     /// Upper limit for one client's connections, requests and fetches. It is lower than the configured limits only if
     /// the process may open few files.
@@ -52,7 +52,7 @@ struct ClientStates {
 struct ClientState {
     connections: AtomicUsize,
     requests: AtomicUsize,
-    /// The client's allowance of new certificates. `None` if it has used none of it.
+    /// The client's allowance of new certificates. `None` if it is unused.
     leaves: Mutex<Option<Allowance>>,
 }
 
@@ -92,7 +92,7 @@ impl Clients {
         self.mask.store(mask.map(Arc::new));
     }
 
-    /// Masks a client's address for the operational log, if so configured (`audit.mask-client`).
+    /// Returns a client's address for the operational log, masked if so configured (`audit.mask-client`).
     pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
         self.mask.load().as_ref().map_or(client, |mask| mask.client(client))
     }
@@ -248,7 +248,7 @@ impl Drop for ConnectionGuard {
         let mut table = self.clients.table.lock();
         table.connections = table.connections.saturating_sub(1);
         let left = self.client.connections.fetch_sub(1, Ordering::Relaxed);
-        // Keep a client that has used some of its allowance, so that it gets no new one by reconnecting.
+        // Keep a client that has used some of its allowance, so that reconnecting does not refill the allowance.
         if left == 1 && self.client.leaves.lock().is_none() {
             table.clients.remove(&self.key);
         }
@@ -303,7 +303,7 @@ fn key_of(address: IpAddr) -> IpAddr {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Size of the table below which it is not searched for clients to forget.
+/// A table with fewer clients than this is not searched for clients to forget.
 const MANY: usize = 1024;
 /// Number of files for other purposes than client connections: logs, robots.txt copies, name servers and fetches.
 const OTHER_FILES: usize = 64;

@@ -78,12 +78,11 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
     }
 }
 
-/// Returns the credential of a CONNECT to intercept, which identifies the bot in the tunnel. Refuses a CONNECT that
+/// Returns the credential in a CONNECT, which identifies the bot of the requests in the tunnel. Refuses a CONNECT that
 /// lacks a required credential, because the requests in the tunnel cannot present one.
 ///
-/// A CONNECT to a prohibited destination is logged as refused, and its exchange is returned. It is intercepted
-/// nevertheless, without connecting to the destination: most clients show only refusals in the tunnel, not the text of
-/// a refused CONNECT.
+/// If the destination is prohibited, logs the CONNECT as refused and also returns its exchange. The CONNECT is still
+/// intercepted and each request inside refused, because most clients do not show the text of a refused CONNECT.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,

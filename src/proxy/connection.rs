@@ -1,5 +1,5 @@
-//! Serves one client connection, or the one inside an intercepted CONNECT: reads its requests one after the other, and
-//! passes each to the module that serves it.
+//! Serves a client connection, or the connection inside an intercepted CONNECT: reads its requests one after the other,
+//! and passes each to the module that serves it.
 
 use std::{pin::pin, time::Instant};
 
@@ -37,7 +37,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let mut head = match head {
             Ok(head) => head,
             Err(HeadError::Gone) => {
-                // The client sent nothing on the connection. In a CONNECT, it may not trust robotgate's certificate.
+                // The client sent no request. Inside a CONNECT, perhaps it distrusts robotgate's certificate.
                 if left + 1 == most {
                     rejections::log_silent_close(begun.elapsed(), context).await;
                 }
@@ -54,8 +54,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             }
             // Some clients begin TLS without waiting for the response to their CONNECT.
             wire.unread(head.bytes.split_off(head.len));
-            // `None` means that the connection is broken. No earlier response is unsent, because `gate` sends all of it
-            // first.
+            // `None` means that the connection is broken: `gate` has already sent all earlier responses.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };

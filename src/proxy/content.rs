@@ -11,7 +11,7 @@ use super::client::{Client, ClientFault};
 pub(super) struct Content {
     kept: Vec<Bytes>,
     next: usize,
-    /// Whether some content was read but not kept.
+    /// Whether content is no longer kept, so that it cannot be sent again.
     is_gone: bool,
 }
 

@@ -26,10 +26,9 @@ pub(super) struct Running {
     cut_off: CancellationToken,
 }
 
-/// Completes shortly after the proxy begins to stop. The delay lets a client that is just sending a request still get a
-/// response, which says that the connection closes.
+/// Completes shortly after the proxy begins to stop, so that a request already on its way still gets a response.
 pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
-    // The sender outlives every connection.
+    // This cannot fail, because the watch's sender outlives every connection.
     let _ = shutdown.wait_for(|stop| *stop).await;
     tokio::time::sleep(LAST_CALL).await;
 }
@@ -70,8 +69,8 @@ impl Running {
         }
     }
 
-    /// Returns a copy for the tasks of one connection. It has its own cancellation token, because each check locks the
-    /// token, and connections would wait for each other.
+    /// Returns a copy for the tasks of one connection. It has its own cancellation token: each check for cancellation
+    /// locks the token, so connections with the same token would wait for each other.
     pub(super) fn of_connection(&self) -> Self {
         Self {
             tasks: self.tasks.clone(),
@@ -81,7 +80,7 @@ impl Running {
 
     /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        // A separate token, because each check locks the token.
+        // A separate token, because each check for cancellation locks the token.
         let cut_off = self.cut_off.child_token();
         self.tasks.track_future(cut_off.run_until_cancelled(task)).await
     }

@@ -1,5 +1,5 @@
-//! One request and its response: the decision, the texts about it for the log and the headers, and how long each step
-//! took.
+//! One request and its response: the decision, what the log and the response headers say about it, and how long each
+//! step took.
 
 mod ending;
 
@@ -98,8 +98,8 @@ pub(super) struct Request<'a> {
     pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) client: std::net::SocketAddr,
-    /// Whether the request came through an intercepted CONNECT. It then cannot be asked for a credential: clients send
-    /// credentials for the proxy only with the CONNECT.
+    /// Whether the request came through an intercepted CONNECT. If so, its refusal asks for no credential, because
+    /// clients send credentials for the proxy only with the CONNECT.
     pub(super) inside: bool,
 }
 

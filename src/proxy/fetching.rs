@@ -34,7 +34,7 @@ pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
-    /// A fetch of a robots.txt does not wait for the pace, but delays the requests after it.
+    /// Fetches do not wait for it, but they delay the bots' next requests to the site.
     pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) evidence: Option<Arc<Evidence>>,
@@ -42,7 +42,7 @@ pub(super) struct LoggedFetcher {
     pub(super) redact_query: RedactQuery,
     pub(super) config: u64,
     pub(super) seen_texts: Arc<SeenTexts>,
-    /// The next four fields serve to record what a changed robots.txt means for recent requests.
+    /// The configuration by which `changes` decides recent requests again.
     pub(super) settings: Arc<Config>,
     pub(super) recent: Arc<Recent>,
     pub(super) instance: Instance,
@@ -274,12 +274,12 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Counts a fetch as a request to `origin` for its pace, and notes the pause if the last response asks for one.
+/// Counts a fetch as a request to `origin`, and pauses requests if the last response is a 429 or 503.
 ///
-/// After a redirect to another site, both still concern only `origin`, so that `origin` cannot slow down the other
-/// site. The pause is for the other site only if the last redirect led to that site's own document.
+/// The pause is for `origin`, even if another site sent the response after a redirect, so that `origin` cannot slow
+/// that site down. But if the last redirect led to the other site's own document, the pause is for that site.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
-    // The caller recorded the request before the fetch, but it was sent later if connecting took a while.
+    // The caller did this before the fetch too, but the request was sent later if connecting took a while.
     pacer.note_request(origin);
     if let Fetched::Response(received) = &traced.fetched
         && matches!(received.status, 429 | 503)
@@ -291,8 +291,8 @@ fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, trac
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. robotgate reserves it before a fetch, and 4 MiB of waiting
-/// lines are enough for the almost 10,000 fetches that `robots.max-fetches` allows.
+/// Approximate size of a fetch's line in the log, in bytes. robotgate reserves this room before a fetch. The log has
+/// 4 MiB of room, which is enough for almost 10,000 fetches. `robots.max-fetches` allows no more than 10,000.
 const LINE: usize = 424;
 const MAX_URL: usize = 2 * 1024;
 const MAX_ERROR: usize = 512;

@@ -1,5 +1,5 @@
 //! Serves one request: identifies the bot, decides, writes the decision to the audit log, and sends the origin's
-//! response or a refusal. The functions are in the order of these steps.
+//! response or a refusal.
 
 mod forward;
 
@@ -37,7 +37,7 @@ use crate::{
 
 enum Stop {
     Respond(Box<OwnResponse>),
-    /// Cut off the response. The client has this long to read what has arrived of it.
+    /// Cut off the response. The client has at most this long to read the part that robotgate already has.
     Cut(Duration),
 }
 

@@ -45,8 +45,8 @@ pub struct Generation {
     pub(super) audit: Arc<AuditLog>,
     pub(super) audit_fields: GenerationFields,
     pub(super) instance: Instance,
-    /// The audit log of the configuration in force. Code that handles messages from the fleet writes to it, because
-    /// that code may be older than the last reload.
+    /// The audit log of the generation in force, for the code that handles messages from the fleet. An earlier
+    /// generation may have started that code.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
     changes: Arc<ChangeNotes>,
@@ -54,7 +54,7 @@ pub struct Generation {
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
     pub(super) tdmrep: Arc<Store>,
-    /// The `tdmrep.json` files of the configuration in force, for code that handles messages from the fleet.
+    /// The `tdmrep.json` files of the generation in force, for the same code.
     pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
     /// Issues the certificates for intercepted hosts. `None` if no CONNECT is intercepted.
@@ -105,8 +105,8 @@ impl Generation {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds the generation for the new `config`, and takes over what has not changed. With `anew`, opens and reads
-    /// all files again, because someone may have replaced or renamed them.
+    /// Builds the generation for the new `config`, and takes over what has not changed. With `anew`, also reopens
+    /// the audit log and reads certificates, keys and resolv.conf again, because someone may have replaced the files.
     ///
     /// # Errors
     /// Fails if a file or another resource that `config` names is not available. A failure changes nothing.
@@ -201,7 +201,7 @@ impl Generation {
         self.changes.finish().await;
     }
 
-    /// Returns the number of trusted root certificates: those of the system, and those of `https.extra-roots`.
+    /// Returns how many root certificates are trusted from the system, and how many from `https.extra-roots`.
     pub fn roots(&self) -> (usize, usize) {
         (self.roots.system, self.roots.extra)
     }

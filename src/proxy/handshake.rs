@@ -18,6 +18,6 @@ pub(super) fn cause(error: &pingora::Error) -> String {
 
 /// The record type of a TLS handshake (RFC 8446 §5.1).
 pub(super) const TLS_HANDSHAKE: u8 = 0x16;
-/// In rustls's errors, this text precedes why a certificate is not valid.
+/// In rustls's errors, this text is followed by the reason why a certificate is not valid.
 const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";
 const MAX_CAUSE: usize = 256;

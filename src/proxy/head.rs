@@ -29,7 +29,7 @@ pub(super) struct Head {
     pub(super) len: usize,
     /// Set for a CONNECT.
     pub(super) connect: Option<ConnectHead>,
-    /// Whether the URL named a user of an FTP site other than the anonymous one. `bytes` no longer contains the login.
+    /// Whether an ftp URL named a user other than the anonymous one. `bytes` no longer contains the login.
     pub(super) names_user: bool,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct ConnectHead {
 pub(super) struct HeadTimes {
     /// How long to wait for the first byte of the head.
     pub(super) idle: Duration,
-    /// Time from the first byte to the end of the head.
+    /// Maximum time from the first byte to the end of the head.
     pub(super) head: Duration,
 }
 
@@ -99,7 +99,7 @@ impl Head {
                 Ok(more) if !more.is_empty() => bytes.extend_from_slice(&more),
                 Ok(_) | Err(_) => return Err(HeadError::Gone),
             }
-            // Otherwise, a head that arrives byte by byte would be parsed for each byte.
+            // Do not parse after each piece, because a head may arrive byte by byte.
             if may_end(&bytes[seen.saturating_sub(END.len() - 1)..])
                 && let Some(head) = Self::parse(&mut bytes, limits)?
             {
@@ -134,7 +134,6 @@ impl Head {
         Ok(Some(head))
     }
 
-    /// Replaces the target in the request line.
     fn set_target(&mut self, target: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + target.len());
         let rest = {
@@ -270,8 +269,8 @@ impl ConnectHead {
 // === impl HeadLimits ===
 
 impl HeadLimits {
-    /// Checks a head that came over HTTP/2 against the limits, which count bytes as in HTTP/1, and against what a
-    /// parser of HTTP/1 could misinterpret. HTTP/2 itself checks everything else.
+    /// Checks the size of a head that came over HTTP/2, as if it were written in HTTP/1, and refuses fields that a
+    /// parser of HTTP/1 could misinterpret. The HTTP/2 library checks everything else.
     pub(super) fn check_http2(self, request: &RequestHeader) -> Result<(), HeadError> {
         if request.headers.len() > self.fields {
             return Err(HeadError::TooManyFields(self.fields));

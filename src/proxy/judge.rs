@@ -115,7 +115,7 @@ pub(crate) fn decide_from_memory(generation: &Generation, question: Question) ->
         .then(|| decide_with(generation, question, lookup.clone()))
 }
 
-/// Completes a decision that also needs the site's `tdmrep.json`. If fetching it again fails, the last one applies.
+/// Completes a decision that also needs the site's `tdmrep.json`. If a new fetch fails, the last fetched file applies.
 async fn with_tdmrep(
     generation: &Generation,
     requester: Requester,
@@ -203,8 +203,8 @@ async fn look_up(
     store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Returns the requester for all operators who ask how robotgate would decide a request. One limit applies to the
-/// fetches of all of them.
+/// Returns the requester for all operators who ask how robotgate would decide a request. Their fetches share one
+/// limit.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,

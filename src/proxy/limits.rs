@@ -43,8 +43,8 @@ pub(super) struct Allowance {
     at: Instant,
 }
 
-/// Counts how often the client of an HTTP/2 connection cancels requests. A cancelled request makes room for the next
-/// one although robotgate still works on it, so this needs a limit (CVE-2023-44487).
+/// Counts how often the client of an HTTP/2 connection cancels requests. Cancelling needs a limit, because the client
+/// may then send further requests while robotgate still works on the cancelled ones (CVE-2023-44487).
 #[derive(Debug)]
 pub(super) struct Resets {
     allowed: u32,
@@ -183,7 +183,7 @@ impl Allowance {
         }
     }
 
-    /// Uses one unit. In each `time`, a client may use `amount` units. Returns `false` if none is left.
+    /// Uses one unit, or returns `false` if none is left. Within `time`, `amount` units refill.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);
         self.at = now;

@@ -1,7 +1,7 @@
 //! The sockets on which robotgate listens, and the tasks that accept connections there.
 //!
-//! All sockets of a configuration are bound before the configuration is used. If that fails, nothing changes. A socket
-//! closes only after the connections that were waiting there have been accepted.
+//! All sockets of a configuration are bound before the configuration is used. If one cannot be bound, nothing changes.
+//! A socket closes only after the connections that were waiting there have been accepted.
 
 mod accept;
 mod bind;
@@ -45,7 +45,7 @@ pub struct Planned {
     _shared: SharedPorts,
 }
 
-/// The sockets of a configuration, which all listen. No task accepts connections on the new ones yet.
+/// The sockets of a configuration. All of them listen, but no task accepts connections on the new ones yet.
 #[derive(Debug)]
 pub struct Open {
     sockets: Vec<Socket>,
@@ -79,8 +79,8 @@ words! {
     }
 }
 
-/// A function that serves an operator's connection in a separate task, until the token is cancelled because the socket
-/// closes.
+/// A function that serves an operator's connection in a separate task. The task ends when the token is cancelled, which
+/// happens when the listening socket closes.
 pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr, CancellationToken) + Send + Sync>;
 
 #[derive(Debug)]
@@ -93,8 +93,8 @@ struct Listener {
 // === impl Listeners ===
 
 impl Listeners {
-    /// Creates listeners that accept no connections yet. When a stop has taken too long, cancelling `cut_off` ends the
-    /// remaining connections. robotgate closes `inherited` sockets that the first configuration does not name.
+    /// Creates listeners that accept no connections yet. If a stop takes too long, cancel `cut_off` to end the
+    /// connections. robotgate closes `inherited` sockets that the first configuration does not name.
     ///
     /// Must be called within a Tokio runtime.
     pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken, inherited: Vec<std::net::TcpListener>) -> Self {
@@ -234,7 +234,7 @@ impl Listeners {
         };
         *self.listeners.lock() = for_operators;
         for listener in for_bots {
-            // The task has panicked, which was already reported. Its connections continue.
+            // An error means that the task panicked, which was already reported. Its connections continue.
             let _ = listener.accepting.await;
         }
         self.running.drain(bound).await
@@ -296,8 +296,8 @@ impl Planned {
     /// Fails if another program has begun to listen on an address in the meantime.
     pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
         let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
-        // Add the addresses before the sockets listen: bots must not reach them, and a request to one may be about to
-        // be forwarded.
+        // Add the addresses before the sockets listen. Otherwise a bot's request to such an address could reach
+        // robotgate itself.
         listening.add(&addresses);
         let open = |planned: PlannedSocket| {
             Ok(Socket {
@@ -335,7 +335,7 @@ impl Socket {
 impl Listener {
     async fn end(&mut self) {
         self.retire.cancel();
-        // The task has panicked, which was already reported.
+        // An error means that the task panicked, which was already reported.
         let _ = (&mut self.accepting).await;
     }
 }

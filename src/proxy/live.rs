@@ -62,7 +62,7 @@ impl Live {
         }))
     }
 
-    /// Puts `generation` in force. It must come from [`Generation::followed_by`] of the one that is in force now.
+    /// Puts `generation` in force. It must come from [`Generation::followed_by`] of the generation that it replaces.
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
@@ -86,7 +86,7 @@ impl Live {
             _ => {}
         }
         if !generation.reaches_like(&before) {
-            // Sites that were out of reach may be allowed now, so fetch their files again with the next request.
+            // Fetches that failed because of `[egress]` or the root certificates may succeed now.
             generation.store.retry_failures();
             generation.tdmrep.retry_failures();
         }
@@ -142,7 +142,7 @@ impl Live {
         self.clients.connections()
     }
 
-    /// Returns whether the proxy is stopping, so that connections do not wait for further requests.
+    /// Returns whether the proxy is stopping. If so, connections do not wait for further requests.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -163,7 +163,7 @@ impl Live {
     }
 }
 
-/// Returns a warning for each limit that `config` sets higher than the number of open files of this process allows.
+/// Returns a warning for each limit in `config` that clients cannot reach, because this process may open too few files.
 pub fn beyond_files(config: &Config) -> Vec<String> {
     Clients::beyond_files(config, open_files())
 }

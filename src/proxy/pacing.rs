@@ -1,4 +1,5 @@
-//! Makes a request wait until the site's pace allows it, after the decision to forward it and before that is logged.
+//! After the decision to forward a request, and before this decision is logged, waits until the site's pace allows the
+//! request.
 
 use std::time::SystemTime;
 
@@ -20,9 +21,9 @@ pub(super) enum Unpaced {
     Gone(Box<Decision>),
 }
 
-/// Waits until the site's pace allows a request, and stores the turn in `exchange`. Decides the request again after a
-/// wait, because the robots.txt may have changed, or defers it if the wait would be too long. `gone` completes when the
-/// client leaves.
+/// Waits until the site's pace allows a request, and stores the turn in `exchange`. If the wait would be too long,
+/// defers the request instead. After a wait, decides the request again, because the robots.txt may have changed. `gone`
+/// completes when the client leaves.
 pub(super) async fn wait_for_turn(
     exchange: &mut Exchange,
     requester: Requester,
@@ -85,7 +86,8 @@ impl Generation {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();
         let later = pacer.not_before(&decision.target().origin, bot, &limits).await?;
-        // Read the pacer's clock first. A delay between the two then makes the result too late, but never too early.
+        // Read the pacer's clock before the system clock. A delay between the two then makes the result too late, but
+        // never too early.
         let left = later.at.saturating_duration_since(Pacer::now());
         Some((SystemTime::now() + left, later.cause))
     }

@@ -30,8 +30,8 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs that a client closed a connection without sending anything. Does so only for TLS inside a CONNECT and if the
-/// close came soon `after` the handshake, because the client may then have rejected the certificate.
+/// Logs that a client sent nothing and closed a TLS connection inside a CONNECT soon `after` the handshake. The client
+/// may then have rejected the certificate.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https
@@ -70,8 +70,8 @@ async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context)
     }
 }
 
-/// Returns what connections of the same program probably have in common: the client's address, the User-Agent of the
-/// CONNECT, and its origin.
+/// Returns what connections of the same program probably have in common: the client's IPv4 address or IPv6 /64 network,
+/// and the User-Agent and the origin of the CONNECT.
 fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<impl Hash + 'a> {
     let user_agent = outer_connect.user_agent.as_ref()?;
     Some((

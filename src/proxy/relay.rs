@@ -101,8 +101,8 @@ impl Times {
 // === impl Relay ===
 
 impl Relay<'_> {
-    /// Passes the rest of the request and the whole response. If this fails after the client got the head of a
-    /// response, `exchange.status` is set.
+    /// Passes the rest of the request and the whole response. If this fails, `exchange.status` is set only if the
+    /// client already got the head of the final response.
     pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
@@ -163,7 +163,8 @@ impl Relay<'_> {
             };
             ready!(self.timer.poll_until(deadline, cx));
             match state.down {
-                // The deadline for the request has passed. An origin that has begun to respond need not read the rest.
+                // An origin that has begun to respond need not read the rest of the request, so only the response's
+                // deadline counts from now on.
                 Down::Content | Down::Ending(_) if matches!(state.up, Up::Content | Up::Ending) => {
                     state.up = Up::Refused;
                 }

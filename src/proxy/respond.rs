@@ -296,8 +296,8 @@ impl Refusal<'_> {
     }
 }
 
-/// Returns the status of a refusal. The operator can choose it for URLs that rules disallow and for unreachable
-/// robots.txt files. A request that came too early gets a 429 (RFC 6585 §4), all others a 403.
+/// Returns the status of a refusal: 429 for a request that came too early (RFC 6585 §4), the configured status if the
+/// robots.txt disallows the URL or is unreachable, and otherwise 403.
 fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCode {
     match reason.status() {
         _ if verdict == Verdict::Defer => StatusCode::TOO_MANY_REQUESTS,
@@ -334,7 +334,7 @@ const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// Number of seconds after which a client should try again.
 const RETRY_AFTER: u64 = 10;
-/// Maximum length of a rule or a URL in a header field, in bytes.
+/// Maximum length of a string in `Robots-Decision` and `Proxy-Status`, in bytes.
 const MAX_STRING: usize = 512;
 
 #[cfg(test)]

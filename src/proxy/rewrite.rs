@@ -39,7 +39,7 @@ pub(super) fn to_origin(
         }
     }
     if request.version == Version::HTTP_2 {
-        // robotgate tells the client itself when to send the content.
+        // robotgate does not wait for the origin's `100 Continue`.
         request.remove_header(&header::EXPECT);
     }
     if upgrades {
@@ -77,9 +77,9 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Checks whether an origin's response may be forwarded. `upgrade` has the fields of a request for a WebSocket. Fails
-/// if the response switches to another protocol (RFC 9110 §15.2.2), has a status that only a proxy may send (§15.5.8),
-/// or does not say clearly where its content ends.
+/// Checks whether an origin's response may be forwarded. Fails if the response does not say clearly where its content
+/// ends, has a status that only a proxy may send (RFC 9110 §15.5.8), or switches protocols (§15.2.2), except to the
+/// WebSocket that the request with the fields `upgrade` asked for.
 pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
         StatusCode::SWITCHING_PROTOCOLS => match upgrade {
@@ -92,7 +92,7 @@ pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeade
     }
 }
 
-/// Removes fields that are for one connection only from an origin's response, and adds the proxy's `name` to Via.
+/// Removes the hop-by-hop fields of an origin's response, and adds the proxy's `name` to Via.
 pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<()> {
     if let Some(length) = fields::only_length(&response.headers) {
         response.insert_header(header::CONTENT_LENGTH, length)?;
@@ -106,8 +106,8 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
     Ok(())
 }
 
-/// Changes a response into the form for a client that used the version `received`, and replaces the fields that only
-/// robotgate may set.
+/// Changes a response into the form for a client whose request had the HTTP version `received`, and replaces the fields
+/// that only robotgate may set.
 pub(super) fn to_client(
     response: &mut ResponseHeader,
     received: Version,
@@ -119,7 +119,7 @@ pub(super) fn to_client(
     let is_bare = response.status.is_informational()
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if is_bare {
-        // These responses have no content and must not say where it ends (RFC 9112 §6.1, RFC 9110 §8.6).
+        // A 1xx or 204 must not have a Transfer-Encoding (RFC 9112 §6.1), and a 304 does not need one.
         response.remove_header(&header::TRANSFER_ENCODING);
     }
     if response.status.is_informational() {
@@ -128,8 +128,8 @@ pub(super) fn to_client(
     if received == Version::HTTP_10 {
         response.remove_header(&header::TRANSFER_ENCODING);
     }
-    // A 204 must not have a Content-Length (RFC 9110 §8.6). A 304 may, but over HTTP/2 it makes Go's client wait for
-    // content and fail.
+    // A 204 must not have a Content-Length (RFC 9110 §8.6). A 304 may, but over HTTP/2 the field makes Go's client wait
+    // for content and fail.
     if response.status == StatusCode::NO_CONTENT
         || (response.status == StatusCode::NOT_MODIFIED && received == Version::HTTP_2)
     {

@@ -80,8 +80,7 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
     if tls.client_roots.is_empty() {
         config.ticketer = Ticketer::new()?;
     } else {
-        // Without tickets, no session is resumed. A client that resumes one presents no certificate that could be
-        // checked.
+        // Allow no resumption, because a client that resumes a session does not present its certificate again.
         config.send_tls13_tickets = 0;
     }
     Ok(ServerTls {

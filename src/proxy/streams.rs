@@ -1,5 +1,5 @@
 //! Serves the requests of an HTTP/2 connection, and limits how many a client may send and cancel. The HTTP/2 library
-//! limits malformed frames, endless heads, and requests that are cancelled early (RFC 9113 §10.5).
+//! limits malformed frames and endless heads (RFC 9113 §10.5).
 
 use std::{
     sync::{
@@ -75,8 +75,8 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
             return;
         }
     }
-    // A client that still reads responses also sends window updates. If robotgate closed the connection with unread
-    // bytes, the client would lose the rest of its responses.
+    // A client that still reads responses also sends window updates. If robotgate closed the connection before it has
+    // read these, the client would lose the rest of its responses.
     if let Ok(mut stream) = given_back.await {
         // If this fails, the reads in `linger` end immediately.
         let _ = tokio::time::timeout(DRAIN_TIME, AsyncWriteExt::shutdown(&mut stream)).await;
@@ -185,8 +185,8 @@ impl HttpServerApp for Streams {
         let mut options = H2Options::new();
         options
             .max_concurrent_streams(self.max_streams)
-            // robotgate counts cancelled requests itself, and reports an error. At its own limit, the library ends the
-            // connection without one, so this limit is high.
+            // This limit of the library is so high that robotgate's own limits, which it reports when a client exceeds
+            // them, are reached first.
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
             .max_send_buffer_size(SEND_BUFFER)
             .initial_window_size(WINDOW)
@@ -199,9 +199,9 @@ impl HttpServerApp for Streams {
 /// Maximum number of bytes of a response that wait to be sent to the client: as many as one read from an origin
 /// returns.
 const SEND_BUFFER: usize = 64 * 1024;
-/// How much content a client may send before the origin accepts it, in bytes.
+/// How much content of one request a client may send before the origin accepts it, in bytes.
 const WINDOW: u32 = 256 * 1024;
-/// How long the client has to read what was sent to it before the connection closes. It may be slow.
+/// How long robotgate waits for a slow client to read its last responses, before it closes the connection.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// Ratio of the library's limit of cancelled requests to robotgate's limits of open and of cancelled ones.
+/// Factor between robotgate's limits and the higher limit of the library for cancelled requests.
 const UNCOUNTED: usize = 100;

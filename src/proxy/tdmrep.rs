@@ -1,6 +1,6 @@
 //! The `tdmrep.json` files of sites, which say whether content may be used for text and data mining: how much memory
-//! they get, and the log lines about fetching them. They have a [`Store`](crate::store::Store) of their own, which
-//! shares the file on disk with the robots.txt files.
+//! they get, and the log lines about fetching them. They have a [`Store`](crate::store::Store) of their own, but are on
+//! disk in the same file as the robots.txt copies.
 
 use std::time::SystemTime;
 
@@ -129,11 +129,11 @@ fn holds(state: &OriginState) -> Option<&'static str> {
     }
 }
 
-/// Minimum memory for the `tdmrep.json` files in bytes, within half of `cache.max-bytes`. Several files of the maximum
-/// size have to fit, because a file that does not fit is fetched for each request.
+/// Minimum memory for the `tdmrep.json` files in bytes, unless half of `cache.max-bytes` is less. Several files of the
+/// maximum size have to fit, because a file that does not fit is fetched for each request.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
-/// Memory if only questions of operators need the files, in bytes, on top of `cache.max-bytes`. If bots need them, the
-/// memory is always more than this, on which `is_for_bots` relies.
+/// Memory for the files in bytes, in addition to `cache.max-bytes`, if only operators' questions need them.
+/// `is_for_bots` relies on this being less than what the files get if bots need them.
 const FOR_QUESTIONS: u64 = 256 * 1024;
 
 #[cfg(test)]

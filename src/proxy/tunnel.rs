@@ -76,8 +76,8 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
 }
 
 /// Passes bytes both ways, after checking that a TLS handshake requests the host of the CONNECT. Some servers ask for a
-/// second ClientHello and take the host from it, so it is checked too. Fails with the first bytes that the client may
-/// not send ([`FirstBytes::means`]).
+/// second ClientHello and take the host from it, so it is checked too. If the client may not send its first bytes
+/// ([`FirstBytes::means`]), fails with these.
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,
@@ -90,8 +90,8 @@ async fn pass_checked(
         read = tokio::time::timeout(bounds.idle, read(stream, &mut opening)) => if read.is_err() {
             return Ok(TunnelEnd::Idle);
         },
-        // A TLS server never sends first. If this one does, it speaks another protocol, and the client may be waiting
-        // for it.
+        // A TLS server never sends first. If the origin does, it speaks another protocol, and the client may be waiting
+        // for the origin's bytes.
         sent = origin.peek(&mut byte) => sent_first = matches!(sent, Ok(1..)),
     }
     let hello_length = opening.hello_length();

@@ -1,4 +1,4 @@
-//! Decides the requests of many log lines again, on all cores, and keeps the texts that the lines name in memory.
+//! Decides the requests of many log lines again, on all cores, and keeps in memory the texts that the lines name.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -37,10 +37,10 @@ pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, F
 #[derive(Debug)]
 pub enum Replayed<'a, O = ReplayOutcome> {
     Decision(Box<LoggedDecision<'a>>, O),
-    /// The time limit ended before this line was decided.
+    /// [`Replayer::what_if`] ran out of time before it decided this line.
     Skipped,
     Unreadable,
-    /// Another record of the log, or an empty line.
+    /// A record that is not a decision, or an empty line.
     Other,
 }
 
@@ -88,7 +88,7 @@ impl Replayer {
         })
     }
 
-    /// Returns whether `change` has other `[pace]` limits than the configuration of any of these decisions.
+    /// Returns whether the `[pace]` limits of `change` differ from those of the configuration of at least one decision.
     pub fn changes_pace(&self, replayed: &[Replayed<'_, Finding>], change: &Scenario) -> bool {
         replayed.iter().any(|replayed| match replayed {
             Replayed::Decision(logged, _) => change.changes_pace(self.config_of(logged, None).ok()),

@@ -1,4 +1,4 @@
-//! Writes decisions as `[[expect]]` cases, so that an operator can keep the effect of a change as tests.
+//! Writes decisions as `[[expect]]` cases, which test that the configuration still leads to these decisions.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +15,7 @@ use crate::{
     text::plain_message,
 };
 
-/// `[[expect]]` cases for decisions, one for each bot, site and rule. The configuration meets each of them.
+/// `[[expect]]` cases, one for each bot, site and rule. Each passes with the configuration given to [`Cases::add`].
 #[derive(Debug, Default)]
 pub struct Cases {
     done: HashSet<CaseKey>,
@@ -91,7 +91,7 @@ impl Cases {
         self.done.len()
     }
 
-    /// Returns for how many combinations of bot, site and rule a case cannot express the decision.
+    /// Returns the number of combinations of bot, site and rule for which no case could be written.
     pub fn impossible(&self) -> usize {
         self.failed.len()
     }

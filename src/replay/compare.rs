@@ -37,7 +37,7 @@ pub(super) fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Ve
         }
     }
     if is_as_logged(logged) {
-        // A request that came too early is denied only if the site's Crawl-delay is too long. Otherwise it is deferred.
+        // With the reason `pace`, a request is deferred, or denied if the site's Crawl-delay is too long.
         let verdict = match logged.is(Reason::Pace) && logged.verdict != Verdict::Deny.as_str() {
             true => Verdict::Defer,
             false => Verdict::Deny,
@@ -96,7 +96,7 @@ pub(super) fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<D
     );
     let read_as = texts.read_as.as_ref().map(|(_, path)| &**path);
     differ("read_as", logged.read_as.as_deref(), read_as);
-    // The store of evidence may not have a copy that the decision does not need. Do not compare the fields from it.
+    // If the decision needs no robots.txt, the store of evidence may lack it. Then these two fields are not known.
     if decision.lookup.is_some() || logged.robots_sha256.is_none() {
         differ("agent", logged.agent.as_deref(), texts.agent.as_deref());
         differ("group", logged.group.as_deref(), texts.group.as_deref());
@@ -110,7 +110,7 @@ fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>)
     if logged.is_none() && now.is_none() {
         return Vec::new();
     }
-    // A report has only texts and numbers, so turning it into JSON cannot fail.
+    // A `UsageReport` has only texts and numbers, so turning it into JSON cannot fail.
     let now = now.and_then(|now| serde_json::to_value(now).ok());
     let now = |field| now.as_ref().map(|now| &now[field]);
     [

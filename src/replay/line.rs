@@ -33,7 +33,7 @@ pub struct LoggedDecision<'a> {
     pub agent: Option<String>,
     #[serde(borrow)]
     pub identity: Cow<'a, str>,
-    /// Versions up to 0.1 did not log this.
+    /// Earlier versions did not log this.
     #[serde(default)]
     pub matched_by: Option<String>,
     /// The client's address, with its port.
@@ -57,10 +57,10 @@ pub struct LoggedDecision<'a> {
     pub robots_status: Option<u16>,
     pub robots_sha256: Option<Sha256>,
     pub robots_error: Option<String>,
-    /// Versions up to 0.1 did not log this.
+    /// Earlier versions did not log this.
     #[serde(default)]
     pub config_sha256: Option<Sha256>,
-    /// Versions up to 0.1 did not log this.
+    /// Earlier versions did not log this.
     #[serde(default)]
     pub usage: Option<LoggedUsage>,
 }
@@ -96,7 +96,7 @@ impl LoggedDecision<'_> {
         self.reason == reason.as_str()
     }
 
-    /// Returns whether robotgate knew at that time if the site has a `tdmrep.json`.
+    /// Returns whether the line says if the site has a `tdmrep.json`.
     pub(super) fn asked_for_tdmrep(&self) -> bool {
         self.has_tdmrep_state(TdmrepState::Found) || self.has_tdmrep_state(TdmrepState::None)
     }

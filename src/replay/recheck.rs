@@ -9,7 +9,7 @@ use crate::{
     decision::{Basis, Decision, Tdmrep},
 };
 
-/// A site that has this robots.txt, or has said that it has none.
+/// A site with a given robots.txt, or with none.
 #[derive(Debug)]
 pub struct AnsweredSite {
     state: Arc<OriginState>,
@@ -35,7 +35,7 @@ impl AnsweredSite {
     }
 
     /// Decides the request of a log line as if the site had this robots.txt. Returns `None` if the request was refused
-    /// because of the host's address or the client's credential.
+    /// because of `[egress]` or the client's proof.
     pub fn decide(&self, logged: &LoggedDecision<'_>, config: &Config) -> Result<Option<Decision>, Missing> {
         if logged.basis() == Some(Basis::Network) {
             return Ok(None);

@@ -75,8 +75,8 @@ pub(super) fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Confi
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // Header fields that the log does not have can make a request for `/robots.txt` be about another resource. With the
-    // reason `robots-file`, there were none of them. Assume the same for `pace`.
+    // `alone` depends on header fields that the log does not have. With the reason `robots-file`, it was true. Assume
+    // this for `pace` too.
     Ok(Scope::Path {
         alone: logged.is(Reason::RobotsFile) || logged.is(Reason::Pace),
     })
@@ -124,7 +124,7 @@ pub(super) fn lookup(
     text: Option<&Arc<RobotsCopy>>,
 ) -> Result<Lookup, Missing> {
     let is = |reason| logged.is(reason);
-    // `usage` counts too: a use is refused only after the robots.txt has let the request through.
+    // With the reason `usage`, the robots.txt had let the request through, but the line does not say why.
     let lets_through = |reason| is(reason) || is(Reason::Usage);
     let status = logged.robots_status.unwrap_or(0);
     let unknown = OriginState::unknown();

@@ -19,9 +19,9 @@ pub struct Summary {
     pub same: u64,
     /// Decisions that depended on the network or on the time of the request, and cannot be made again.
     pub as_logged: u64,
-    /// Decisions whose result with the change is not known, by the reason.
+    /// Numbers of decisions whose result with the change is not known, by the text of [`Unknown`].
     pub unknown: BTreeMap<String, u64>,
-    /// The URL of the first of these decisions, by the reason.
+    /// The URL of the first decision with each of these texts.
     #[serde(skip)]
     pub unknown_urls: BTreeMap<String, String>,
     pub unreadable_lines: u64,

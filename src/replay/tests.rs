@@ -139,7 +139,7 @@ fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Foun
 fn outcome(line: &Value, config: &Config, text: Option<&str>) -> ReplayOutcome {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
-    // Only a line that names the text's digest gets the text, as with the store of evidence.
+    // Like the store of evidence, find the text only by the digest in the line.
     let copy = text.map(copy).filter(|copy| logged.robots_sha256 == Some(copy.sha256));
     let texts = Texts {
         robots: copy.as_ref(),
@@ -148,8 +148,8 @@ fn outcome(line: &Value, config: &Config, text: Option<&str>) -> ReplayOutcome {
     replay(&logged, config, texts)
 }
 
-/// Returns cases of every kind of decision: the expected reason, the User-Agent, the method, the URL, and what was
-/// found.
+/// Returns cases of every kind of decision: the expected reason, the User-Agent, the method, the URL, and what fetches
+/// of the robots.txt found.
 fn cases() -> Vec<(&'static str, &'static str, &'static str, &'static str, Found)> {
     let text = || Found::Text(ROBOTS);
     vec![
@@ -308,7 +308,7 @@ fn what_is_missing_is_never_guessed() {
     (gone["bot"], gone["identity"]) = (json!("Gone"), json!("network"));
     let found = outcome(&gone, &config, Some(ROBOTS));
     assert_eq!(found, ReplayOutcome::NotReplayable(Missing::UnknownBot));
-    // The query was left out of the log, but there is no rule that could depend on it.
+    // Without a robots.txt, no rule can depend on the query, which was left out of the log.
     let mut unreachable = self::line(&config, "A", "GET", "http://a.example/x?token=1", &Found::Failed);
     for query in ["redacted", "token=redacted"] {
         unreachable["url"] = json!(format!("http://a.example/x?{query}"));
@@ -342,8 +342,9 @@ fn what_the_network_or_the_moment_decided_fits_its_reason() {
         ("pace", "open", json!({"verdict": "defer"}), ""),
         ("pace", "robots.txt", json!({"verdict": "defer"}), ""),
         ("pace", "open", json!({"verdict": "allow"}), "verdict"),
-        // The reason of this request cannot be `pace`: the rules deny it, and no Crawl-delay is too long.
+        // A rule denies this request, so its reason cannot be `pace`.
         ("pace", "private", json!({"verdict": "defer"}), "verdict"),
+        // The verdict is `deny`, but no Crawl-delay is too long.
         ("pace", "open", json!({}), "verdict"),
     ] {
         fields["reason"] = json!(reason);

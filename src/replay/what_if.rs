@@ -87,12 +87,12 @@ pub enum Unknown {
     Unproven,
     #[error("the log has only a part of the client's address, which might be in a bot's networks")]
     Address,
-    #[error("the log does not have the User-Agent field that identified the bot")]
+    #[error("the log does not have the User-Agent field as the client sent it")]
     UserAgent,
 }
 
-/// Decides the request of a log line again, as if `change` had been in force. `old` and `texts` are those of the logged
-/// decision, but the robots.txt must be parsed with the profile of the configuration that decides now.
+/// Decides the request of a log line again, as if `change` had been in force. `old` is the configuration that made the
+/// logged decision.
 pub fn what_if(
     logged: &LoggedDecision<'_>,
     change: &Scenario,

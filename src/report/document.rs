@@ -40,11 +40,11 @@ pub(super) struct Row {
     pub(super) counts: Option<OutcomeCounts>,
 }
 
+/// Its texts are safe for a terminal.
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// Plain text, safe for a terminal.
     Text(String),
-    /// A text from the log, which is shortened if the terminal is too narrow.
+    /// Shortened if the terminal is too narrow.
     Long(String),
     /// Hexadecimal digits, of which formats for people show only the first [`DIGITS`].
     Digest(String),

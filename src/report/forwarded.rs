@@ -1,5 +1,5 @@
-//! Remembers forwarded requests of bots with purposes until they end, because the site's response can still forbid the
-//! use.
+//! Remembers forwarded requests of bots with purposes. If the site's response then forbids the use, the report counts
+//! the request as refused.
 
 use std::{collections::HashMap, time::SystemTime};
 
@@ -51,7 +51,7 @@ impl Forwarded {
     }
 }
 
-/// Far more than one robotgate forwards at a time. The limit is for requests whose completion the log lacks.
+/// Reached only if the log lacks many completions: a robotgate forwards far fewer requests at a time.
 const MAX_REQUESTS: usize = 100_000;
 
 #[cfg(test)]

@@ -25,13 +25,13 @@ pub(super) struct Outage {
     pub(super) error: String,
 }
 
-/// The outages of all sites, one for each site and run of robotgate, because each robotgate fetches by itself.
+/// The outages of all sites. Each run of robotgate has its own, because it fetches by itself.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: HashMap<String, Outage>,
     ended: Vec<Outage>,
     pub(super) total: u64,
-    /// Whether some outages were dropped because there were too many. The longest are kept.
+    /// Whether outages were dropped, because too many had ended (the longest are kept) or too many were open.
     pub(super) is_cut: bool,
 }
 
@@ -70,7 +70,7 @@ impl Outages {
                     open.error = kept(error.as_str());
                 }
             }
-            // A fetch in between must have succeeded, although this log does not have it. So this is a new outage.
+            // The last failure was before `since`, so this is a new outage. The log lacks the success in between.
             (Some(_), Some(since)) => {
                 self.end(&key, since);
                 self.begin(key, record, since);
@@ -198,8 +198,8 @@ fn key(record: &Record<'_>, log: usize) -> String {
     run(record, log) + SEPARATOR + &kept(record.origin())
 }
 
-/// Returns the run of robotgate that wrote a line. Earlier versions did not log it in all lines, so the number of the
-/// log file takes its place.
+/// Returns the run of robotgate that wrote `record`, or the number of the log file if the record does not name the run,
+/// as in earlier versions.
 fn run(record: &Record<'_>, log: usize) -> String {
     match &record.instance {
         Some(instance) => kept(instance.as_str()),
@@ -210,5 +210,5 @@ fn run(record: &Record<'_>, log: usize) -> String {
 const MAX_OPEN: usize = 50_000;
 const MAX_ENDED: usize = 5_000;
 const MAX_CHANGES: usize = 5_000;
-/// How many of the last changes are searched for one that the record of its fetch has already added.
+/// How many of the last changes are searched for one that equals the change to add.
 const NEAR: usize = 64;

@@ -82,7 +82,7 @@ fn widths(cells: &[Vec<String>], columns: usize, is_long: impl Fn(usize) -> bool
         let Some(column) = long.max_by_key(|column| widths[*column]) else {
             break;
         };
-        // A text can have any length, so a column that is wider than the terminal gets the terminal's width at once.
+        // To save time, first narrow a very wide column to the width of the terminal, and only then by 1 at a time.
         widths[column] = (widths[column] - 1).min(columns);
     }
     widths

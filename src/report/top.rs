@@ -23,8 +23,9 @@ pub(super) struct Top {
 #[derive(Debug)]
 pub(super) struct Largest {
     pub(super) rows: Vec<(Key, OutcomeCounts)>,
-    /// The requests of all other keys, and how many such keys there are.
+    /// The requests of all other keys.
     pub(super) others: OutcomeCounts,
+    /// The number of other keys, without those that [`Top`] removed.
     pub(super) other_keys: usize,
     /// See [`Top::missed`]; 0 if the counts are exact.
     pub(super) missed: u64,
@@ -130,7 +131,7 @@ impl Top {
     }
 }
 
-/// Separates the two parts of a key. No part contains it, because the log and [`kept`] escape control characters.
+/// Separates the two parts of a stored key. No part contains it, because [`kept`] escapes control characters.
 pub(super) const SEPARATOR: &str = "\u{1f}";
 const MAX_KEYS: usize = 50_000;
 

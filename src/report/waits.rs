@@ -33,10 +33,11 @@ pub(super) struct Waits {
     longest: Vec<Wait>,
     /// The shortest wait that the last [`cut`](Self::cut) kept, if there were enough waits.
     shortest: Duration,
-    /// The number of waits for a turn or for a robots.txt, and their sum.
+    /// The number of waits for a turn, and how long they took together.
     pub(super) turn: (u64, Duration),
+    /// The same for the waits for a robots.txt.
     pub(super) robots: (u64, Duration),
-    /// The bot and the URL of each decision in the previous portion of lines, by id.
+    /// The bot and the URL of each decision in the lines of the last `find_requests`, by id.
     before: HashMap<String, (String, String)>,
 }
 
@@ -93,8 +94,8 @@ impl Waits {
             .map_or(Duration::ZERO, |wait| wait.waited);
     }
 
-    /// Finds the bots and URLs of the longest waits in the decisions of `lines` and of the portion before. A decision
-    /// is usually near its completion in the log.
+    /// Adds the bot and the URL to each of the longest waits whose decision is in `lines` or in the lines of the last
+    /// call. In the log, a decision is usually near its completion.
     pub(super) fn find_requests(&mut self, lines: &[LogLine<'_>]) {
         self.cut();
         let decisions = lines.iter().filter_map(|line| match line {

@@ -1,6 +1,6 @@
 //! The rules of a robots.txt for one agent, and the decision on one path (RFC 9309 §2.2).
 //!
-//! It reads no clock and does no I/O. It allocates only if the RFC profile has to normalize the path.
+//! It reads no clock and does no I/O. A decision allocates only if the RFC profile has to normalize the path.
 
 use super::{
     Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, path_index::PathIndex,
@@ -136,9 +136,9 @@ impl<'a> Agent<'a> {
         explain(self.robots.profile, self.robots.body(), self.choice(), path)
     }
 
-    /// Returns what the file says about the use of the content at `path`, which the agent must be allowed to fetch.
-    /// Subtracts the work (lines, user-agents and searched bytes) from `budget`, and returns `None` if the budget does
-    /// not suffice.
+    /// Returns what the file says about the use of the content at `path`, without checking that the agent may fetch
+    /// it. Subtracts the work (lines, user-agents and searched bytes) from `budget`, and returns `None` if the budget
+    /// does not suffice.
     ///
     /// ```
     /// use robotgate::{robots::RobotsTxt, usage::Vocabulary};
@@ -200,7 +200,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Does the same as [`find`](Self::find), for a normalized path.
+    /// Does the same as [`find`](Self::find), but does not normalize `path` or always allow `/robots.txt`.
     fn find_spelled(&self, path: &[u8], budget: usize) -> (Match, usize) {
         let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);

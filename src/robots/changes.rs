@@ -114,7 +114,7 @@ struct Index<'t> {
     /// For each group, the number of its set of rules.
     sets: Vec<u32>,
     agents: Vec<IndexedAgent>,
-    /// The index in `agents` of each name in lower case.
+    /// Maps each name, in lower case, to its index in `agents`.
     by_name: HashMap<String, usize>,
 }
 
@@ -202,7 +202,7 @@ impl Index<'_> {
         sets
     }
 
-    /// Merges the rules of `groups`, each once. Adds the number of rules, with repetitions, to `work`.
+    /// Merges the rules of `groups` and removes repetitions. Adds the number of rules, with repetitions, to `work`.
     fn merged(&self, groups: &[usize], work: &mut usize) -> Merged {
         let mut merged = Merged::new();
         for &group in groups {
@@ -236,8 +236,8 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
         .iter()
         .filter(|agent| after.groups_of(&agent.name).is_none());
     let mut changed: Vec<GroupChange> = Vec::new();
-    // Agents with equal old rules and equal new rules share a change, so each pair is compared only once. The value is
-    // the index of the change in `changed`, or `None` if the rules are only divided into groups differently.
+    // Agents with the same pair of old and new rules share a change, so each pair is compared only once. The value is
+    // the index of the change in `changed`, or `None` if only the division of the rules into groups changed.
     let mut known: HashMap<(SetsOfRules, SetsOfRules), Option<usize>> = HashMap::new();
     let mut work = 0;
     for agent in after.agents.iter().chain(only_before) {
@@ -343,8 +343,8 @@ impl LineChanges {
     }
 }
 
-/// Maximum number of rules that a comparison merges, which takes a fraction of a second. A text of 500 KiB can give
-/// thousands of agents thousands of rules each.
+/// A comparison stops after it has merged this many rules, which takes a fraction of a second. A text of 500 KiB can
+/// give thousands of agents thousands of rules each.
 const MAX_WORK: usize = 1_000_000;
 /// Maximum number of agents that a [`ChangedStatement`] lists.
 const MAX_AGENTS: usize = 20;

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{AgentLine, Choice, Statement, StatementKind, entry::offset};
 
-/// The `Crawl-delay` values in a file, one for each user-agent line that they apply to.
+/// The user-agent lines of a file that have a `Crawl-delay`, and their delays.
 #[derive(Debug, Default)]
 pub(super) struct CrawlDelays(Box<[ForAgent]>);
 
@@ -30,7 +30,7 @@ impl CrawlDelays {
             .iter()
             .filter(|statement| statement.kind == StatementKind::CrawlDelay)
             .filter_map(|statement| Some((&statement.agents, crawl_delay(&statement.value)?)));
-        // Delays that follow the same user-agent lines get one entry, with the longest delay.
+        // If several delays follow the same user-agent lines, the longest counts.
         let mut run: Option<(&Arc<[AgentLine<'_>]>, Duration)> = None;
         for (agents, delay) in stated {
             match &mut run {

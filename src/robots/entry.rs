@@ -1,14 +1,14 @@
 //! The compiled form of a pattern (RFC 9309 §2.2.2 and §2.2.3): its position in the file, its literal part (before any
 //! wildcard), and its precedence.
 //!
-//! Nothing here allocates. A proxy keeps many thousands of entries, so an entry has only ten bytes in all but very
-//! large files.
+//! Nothing here allocates. A proxy keeps many thousands of entries, so an entry takes only ten bytes, unless its file
+//! is larger than some 64 KiB.
 
 use memchr::{memchr, memrchr};
 
 use super::{RuleId, RuleKind, head::Head};
 
-/// A pattern and its rule. `W` is the integer type for offsets into the file.
+/// A pattern and its rule. `W` is the integer type for offsets and line numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatternEntry<W> {
     /// Offset of the normalized pattern in `RobotsTxt::text`.
@@ -23,14 +23,14 @@ pub(super) struct PatternEntry<W> {
     link: u16,
 }
 
-/// How a pattern is matched.
+/// How a pattern is matched. A `*` or `*$` at its end is ignored.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Shape {
-    /// No wildcard, except at the end: matches every path that begins with the literal part.
+    /// Has no `*` and does not end in `$`: matches every path that begins with the pattern.
     Prefix,
     /// Has no `*` and ends in `$`: matches only the path that equals the pattern before the `$`.
     Exact,
-    /// Contains a `*`, and not only at the end.
+    /// Contains a `*` and does not end in `$`.
     Wild,
     /// Contains a `*` and ends in `$`: the path must end as the pattern does.
     WildToEnd,
@@ -57,7 +57,7 @@ impl PatternEntry<u32> {
             _ => (pattern, false),
         };
         let stars = body.iter().rev().take_while(|byte| **byte == b'*').count();
-        // A pattern matches every continuation, so each `*` at its end is dropped. In `/a*$`, the `*` makes the `$`
+        // A pattern need not match the whole path, so each `*` at its end is dropped. In `/a*$`, the `*` makes the `$`
         // meaningless.
         let to_end = dollar && stars == 0;
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
@@ -90,8 +90,8 @@ impl PatternEntry<u32> {
         }
     }
 
-    /// Records that the parent of this pattern is `distance` entries before it. If that exceeds [`DISTANCE`], the
-    /// search continues from the entry at `DISTANCE`, and gets to the parent from there.
+    /// Records how many entries before this one its parent is, at most [`DISTANCE`]. If the parent is farther away, a
+    /// search gets to it from the entry at that distance.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -183,14 +183,14 @@ impl<W: Offset> PatternEntry<W> {
             && (length <= Head::BYTES || path.starts_with(self.literal(text)))
     }
 
-    /// Returns which bytes a path must contain to match this pattern with wildcards: classes of bytes
-    /// ([`super::prefilter::Classes`]) in a table with few such patterns, a pair ([`super::prefilter::PairFilter`]) in
-    /// one with many.
+    /// Returns which bytes a path must contain to match this pattern, which must have wildcards: classes of bytes
+    /// ([`super::prefilter::Classes`]) or, in a table with many such patterns, a pair
+    /// ([`super::prefilter::PairFilter`]).
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
 
-    /// Returns the part of the pattern from the first `*` on.
+    /// Returns the part of [`body`](Self::body) from the first `*` on.
     pub(super) fn tail<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &self.body(text)[self.literal_len()..]
     }
@@ -200,8 +200,7 @@ impl<W: Offset> PatternEntry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // The last byte is the `$`, or for the directory of an index page, the first letter of `index.htm` in its
-            // place.
+            // The last byte is the `$`. For the directory of an index page, it is the `i` of `index.htm`.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];
@@ -231,7 +230,7 @@ impl Rank {
         Self(u64::from(length) << RANK_LENGTH | allow | u64::from(!line))
     }
 
-    /// Returns whether the rule allows the path. A `Disallow` without a pattern (length 0) forbids nothing.
+    /// Returns whether a rule of this rank allows the path. A `Disallow` without a pattern (length 0) forbids nothing.
     pub(super) fn allows(self) -> bool {
         self.0 & RANK_ALLOW != 0 || self.0 >> RANK_LENGTH == 0
     }
@@ -258,7 +257,7 @@ pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
     pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)
 }
 
-/// Returns whether any path can match `pattern`. Paths begin with a slash.
+/// Returns whether `pattern` is not empty and some path can match it. Paths begin with a slash.
 pub(super) fn can_match(pattern: &[u8]) -> bool {
     matches!(pattern, [b'/' | b'*', ..])
 }

@@ -57,7 +57,7 @@ pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(spelled.into_bytes())
 }
 
-/// One character or one `%xx` escape of a pattern or a path.
+/// One octet or one `%xx` escape of a pattern or a path.
 pub(super) enum Unit {
     Raw(u8),
     Escaped(u8),

@@ -9,7 +9,7 @@ pub(super) struct Head(u64);
 // === impl Head ===
 
 impl Head {
-    /// The text of a file ends with this number of zeros, so that a head can be read at any offset.
+    /// The size of a head. The text of a parsed file ends with as many zeros, so that a head can be read at any offset.
     pub(super) const BYTES: usize = size_of::<u64>();
 
     pub(super) fn of(string: &[u8]) -> Self {
@@ -28,14 +28,14 @@ impl Head {
     /// Replaces all bytes after the first `length` by zeros.
     pub(super) fn first(self, length: usize) -> Self {
         let rest = Self::BYTES - length.min(Self::BYTES);
-        // `checked_shl` returns `None` if `length` is 0, and all bits have to go.
+        // If `length` is 0, `checked_shl` returns `None`, and no bit is kept.
         let mask = u64::MAX.checked_shl(8 * rest as u32).unwrap_or(0);
         Self(self.0 & mask)
     }
 
     pub(super) fn lower(self) -> Self {
-        // Calculate with all eight bytes at once. The high bit of each byte says in the first sum whether the byte is
-        // at least `A`, in the second whether it is greater than `Z`.
+        // Calculate with all eight bytes at once. The high bit of each byte in `from_a` says whether the byte is at
+        // least `A`, that in `past_z` whether it is greater than `Z`.
         let low = self.0 & !EACH_HIGH;
         let from_a = low + EACH * u64::from(0x80 - b'A');
         let past_z = low + EACH * u64::from(0x7F - b'Z');

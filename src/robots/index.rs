@@ -1,9 +1,8 @@
-//! The patterns of a file, arranged so that a decision inspects only the few that can match. It does not allocate once
-//! it is built.
+//! The patterns of a file, arranged so that a decision inspects only the few that can match.
 //!
-//! There is one table of patterns for each combination of groups that applies to some agent. Patterns without wildcards
-//! come first, sorted as bytes; those with wildcards follow, highest precedence first or, if they are many, in
-//! [`Buckets`].
+//! A table holds the patterns of one group, or of several groups that apply to the same agent ([`super::ruleset`]). Its
+//! patterns without wildcards come first, sorted as bytes. Those with wildcards follow, highest precedence first or, if
+//! they are many, in [`Buckets`].
 //!
 //! A pattern without wildcards can have a parent: the longest other pattern that it begins with, such as `/a` for
 //! `/a/b`. Patterns that could never win against their parent are left out. So a search goes from a pattern to its
@@ -30,8 +29,8 @@ pub(super) struct PatternRange<W> {
     pub(super) end: W,
 }
 
-/// Groups the wildcard patterns of each table that has many of them, by two neighbouring bytes. A decision inspects
-/// only the patterns whose two bytes are in the path.
+/// The wildcard patterns of tables that have many, in buckets by two neighbouring bytes that they contain. A decision
+/// inspects only the buckets whose two bytes are in the path.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// In the order of the tables.
@@ -46,7 +45,7 @@ pub(super) struct BucketRange<W> {
     pub(super) end: W,
 }
 
-/// The patterns of one table that contain the same two neighbouring bytes.
+/// Patterns of one table that contain the same two neighbouring bytes. Each pattern is in only one bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<W> {
     pub(super) pair: Pair,
@@ -58,7 +57,7 @@ pub(super) struct Bucket<W> {
 // === impl Index ===
 
 impl<W: Offset> Index<W> {
-    /// Returns the patterns of one table without wildcards, then those with.
+    /// Returns the patterns of one table: those without wildcards, and those with wildcards.
     pub(super) fn entries_of(&self, table: usize) -> (&[PatternEntry<W>], &[PatternEntry<W>]) {
         let start = match table {
             0 => 0,

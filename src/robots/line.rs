@@ -60,9 +60,9 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
 }
 
-/// Returns the part of a file that robotgate uses: the whole lines within the first `limit` bytes. A line that is cut
-/// there is dropped, because its beginning could mean something else. `read` must contain the file up to [`BEYOND`]
-/// bytes after `limit`.
+/// Returns the part of a file that robotgate uses: the whole lines within the first `limit` bytes. A line that the
+/// limit cuts is dropped, because its beginning could mean something else. `read` must contain the file up to
+/// [`BEYOND`] bytes after `limit`.
 ///
 /// ```
 /// use robotgate::robots::counted;
@@ -104,7 +104,7 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 /// minimum in RFC 9309 §2.5.
 pub const LIMIT: usize = 500 * 1024;
 
-/// How many bytes to read after the limit: a CRLF that ends the last line, and one more to see whether anything
+/// How many bytes to read after the limit: two for a CRLF that ends the last line, and a third to see whether anything
 /// follows.
 pub const BEYOND: usize = 3;
 

@@ -2,9 +2,6 @@
 //!
 //! Every finding is true for Google's parser. Linting never affects a request and never fails. For n lines, it takes
 //! time in proportion to n log n.
-//!
-//! `octets` checks the bytes, `lines` and `patterns` each line, `groups` the agents, and `rules` how rules affect each
-//! other.
 
 mod catalogue;
 mod groups;

@@ -1,5 +1,4 @@
-//! The agents that a robots.txt names (RFC 9309 §2.2.1). It looks up product tokens, and does not read the User-Agent
-//! field of a request.
+//! Looks up the agents that a robots.txt names (RFC 9309 §2.2.1). It does not read the User-Agent field of a request.
 
 use std::cmp::Ordering;
 

@@ -3,10 +3,10 @@
 //!
 //! It takes 130 KiB of stack, so only a search that takes long builds one.
 
-/// Which sequences of three, four and eight bytes a path contains, and where each byte is first and last.
+/// Which sequences of three, four and eight bytes a path contains, and where each byte occurs first and last.
 pub(super) struct PathIndex {
     runs: [u64; WORDS],
-    /// Where each byte is first in the path; [`NOWHERE`] if it is not there.
+    /// Where each byte occurs first in the path, or [`NOWHERE`].
     first: [u32; 256],
     last: [u32; 256],
 }
@@ -37,7 +37,8 @@ impl PathIndex {
         path_index
     }
 
-    /// Returns false if `tail`, a pattern from its first `*` on, cannot match the path after the first `from` bytes.
+    /// Returns false only if `tail`, a pattern from its first `*` on, cannot match the path after its first `from`
+    /// bytes.
     pub(super) fn may_match(&self, tail: &[u8], from: usize) -> bool {
         let mut from = from;
         for piece in tail.split(|byte| *byte == b'*').take(PIECES) {

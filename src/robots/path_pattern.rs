@@ -1,4 +1,4 @@
-//! A pattern for paths in a file other than a robots.txt, such as a `tdmrep.json`, that uses the same syntax.
+//! A pattern from another file, such as `tdmrep.json`, that has the syntax of robots.txt patterns.
 
 use memchr::memchr;
 

@@ -82,7 +82,7 @@ impl PairFilter {
         }
     }
 
-    /// Returns false if `body` has two neighbouring bytes that the path lacks.
+    /// Returns false only if `body` has two neighbouring bytes that the path lacks.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }
@@ -108,8 +108,8 @@ fn bit([first, second]: [u8; 2]) -> u16 {
     ((u16::from(first) * 33) ^ u16::from(second)) & 1023
 }
 
-/// The classes of bytes, one in each string, from the most frequent in paths to the rarest. All other bytes are in the
-/// last class.
+/// The classes of bytes, one in each string, from the most frequent in paths to the rarest. All other bytes are in
+/// class 63.
 const BY_FREQUENCY: [&[u8]; 59] = [
     b"/",
     b"e",

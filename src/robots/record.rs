@@ -31,7 +31,7 @@ pub(super) enum LineKey {
 // === impl GroupLine ===
 
 impl<'a> GroupLine<'a> {
-    /// Returns `None` for any other line, which affects no decision and does not end a group.
+    /// Returns `None` if the line is neither a user-agent line nor a rule. Such a line does not end a group.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
         let key = LineKey::read(profile, key)?;
@@ -123,8 +123,7 @@ const GRAMMAR: &[(&[u8], LineKey)] = &[
     (b"disallow", DISALLOW),
 ];
 
-/// The spellings that Google's parser accepts. A key only needs to *begin* with one of them, ignoring case, and the
-/// first one counts.
+/// The spellings that Google's parser accepts. A key only needs to *begin* with one of them, ignoring case.
 const SPELLINGS: &[(&[u8], LineKey)] = &[
     (b"user-agent", LineKey::UserAgent),
     (b"useragent", LineKey::UserAgent),

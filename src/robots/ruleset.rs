@@ -24,8 +24,8 @@ pub(super) struct Ruleset<W> {
     pub(super) tokens: Names<W>,
     /// See [`Draft::words`].
     pub(super) words: Names<W>,
-    /// The sets of rules that consist of several tables. Such a set has as its number its index here plus the number of
-    /// tables; any other set has the index of its only table.
+    /// The sets of rules that consist of several tables. The number of such a set is its index here plus the number of
+    /// tables; the number of any other set is the index of its only table.
     unions: Box<[Box<[u32]>]>,
 }
 
@@ -170,5 +170,5 @@ impl<'d> TableBuilder<'d> {
 /// share a large group and each have a small one too.
 const SPARE: usize = 4;
 
-/// Marks the number of a set with several tables, until all tables are built and their number can be added.
+/// Marks the number of a set with several tables, until all tables are built. Their count then replaces the mark.
 const UNION: u32 = 1 << 31;

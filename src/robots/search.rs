@@ -21,10 +21,10 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
-    /// Quick tests of the path. Each is built only once, because an agent can have thousands of tables.
+    /// Quick tests of the path. Each is built at most once, because an agent can have thousands of pattern tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
-    /// `None` unless the search takes long.
+    /// Set only when a search that took too long is repeated.
     path_index: Option<&'a PathIndex>,
     /// Number of bytes that were searched for patterns with wildcards. The search ends once this exceeds `budget`.
     searched: usize,
@@ -86,8 +86,8 @@ impl<'a> Search<'a> {
 
     /// Searches patterns without wildcards, which are in the order of their bytes.
     fn literals<W: Offset>(&mut self, entries: &[PatternEntry<W>]) {
-        // Only the last pattern that sorts before the path or equals it can match, and its parent, the parent's parent
-        // and so on.
+        // A pattern's parent is the longest other one that it begins with. Only these patterns can match: the last one
+        // that sorts before the path or equals it, its parent, the parent's parent and so on.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;

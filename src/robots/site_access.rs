@@ -1,5 +1,5 @@
-//! What an agent may fetch of a site if the path is unknown, as in a tunnel. It looks at each pattern alone, so it can
-//! return [`SiteAccess::Mixed`] although all paths have the same verdict.
+//! What an agent may fetch of a site if the path is unknown, as in a tunnel. Each pattern is judged alone, so the
+//! result can be [`SiteAccess::Mixed`] although all paths have the same verdict.
 
 use super::{
     entry::{Offset, PatternEntry, Rank, Shape},
@@ -47,7 +47,7 @@ impl HighestRanks {
         self
     }
 
-    /// A pattern that matches every path wins against all patterns of lower rank, so only the others matter.
+    /// Patterns of lower rank than one that matches every path never win, so they do not matter.
     pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
             SiteAccess::AllAllowed
@@ -59,7 +59,7 @@ impl HighestRanks {
     }
 }
 
-/// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. It does if it matches `/` and has no `$`.
+/// Returns whether the pattern matches every path: it matches `/`, and no `$` limits it. The `$` of `/*$` does not.
 fn is_universal<W: Offset>(entry: &PatternEntry<W>, text: &[u8]) -> bool {
     match entry.shape() {
         Shape::Exact | Shape::WildToEnd => false,

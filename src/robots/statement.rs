@@ -20,7 +20,8 @@ pub struct Statement<'a> {
     pub value: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
-    /// The user-agent lines above the statement. Empty if there are none, or if it applies to the whole file.
+    /// The user-agent lines to which the statement applies. Empty if there are none above it, or if it applies to the
+    /// whole file.
     pub agents: Arc<[AgentLine<'a>]>,
 }
 
@@ -43,8 +44,8 @@ words! {
 
 /// Returns all statements of `body`, in order.
 ///
-/// A statement such as `Crawl-delay` applies to the user-agent lines in a row above it. A rule or another such
-/// statement ends this row, except that a `Crawl-delay` does not end it for `Content-Signal` and `Content-Usage`. So in
+/// A `Crawl-delay`, `Content-Signal` or `Content-Usage` applies to the last row of user-agent lines above it. A rule or
+/// one of these three ends a row, except that a `Crawl-delay` does not end it for the other two. So in
 /// `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay applies only to `a`, but the rule to
 /// both.
 ///
@@ -77,7 +78,6 @@ pub(super) struct RawStatement<'a> {
     pub(super) agents: Arc<[AgentLine<'a>]>,
 }
 
-/// Returns the same as [`statements`], but with values that need not be UTF-8.
 pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<'_>> {
     let mut found = Vec::new();
     let (mut run, mut run_of_use) = (Run::default(), Run::default());
@@ -131,8 +131,8 @@ pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> i
 #[derive(Default)]
 struct Run<'a> {
     open: Vec<AgentLine<'a>>,
-    /// The last complete row of user-agent lines. All statements below it share this list, because a file can have
-    /// thousands of both.
+    /// The last complete row. The statements that apply to it share this list, because a file can have thousands of
+    /// statements and of user-agent lines.
     ended: Arc<[AgentLine<'a>]>,
 }
 
@@ -154,8 +154,7 @@ impl<'a> Run<'a> {
 // === impl Statement ===
 
 impl Statement<'_> {
-    /// Returns whether the statement is for the whole file, or below a user-agent line that names the agents of
-    /// `choice`.
+    /// Returns whether the statement applies to the whole file, or to the agents of `choice`.
     #[must_use]
     pub fn applies_to(&self, choice: Choice<'_>) -> bool {
         !self.kind.is_of_a_group() || self.agents.iter().any(|agent| agent.names(choice))
@@ -185,7 +184,7 @@ impl StatementKind {
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
     let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
     let kind = StatementKind::of_key(profile, key)?;
-    // In `Content-Signal` and `Content-Usage`, white space cannot replace the colon, unlike in other lines.
+    // In Google's profile, white space can replace the colon, but not in `Content-Signal` and `Content-Usage`.
     let is_about_use = matches!(kind, StatementKind::ContentSignal | StatementKind::ContentUsage);
     (!is_about_use || text.contains(&b':')).then_some((kind, value))
 }

@@ -26,17 +26,17 @@ use crate::usage::Vocabulary;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     signals: Preferences,
-    /// Of the `Content-Usage` lines that match the path, only those with the longest pattern.
+    /// From the `Content-Usage` lines with the longest pattern that matches the path.
     usage: Preferences,
 }
 
-/// All lines about use that apply to an agent, for any path.
+/// All lines about use that apply to an agent, whatever their patterns.
 #[derive(Clone, Debug)]
 pub struct SiteUsage<'a> {
     lines: Vec<&'a UsageLine>,
 }
 
-/// For each label of [`Vocabulary::labels`], what the file says about its use, if anything.
+/// What the file says about each use, in the order of [`Vocabulary::labels`]. `None` if it says nothing.
 type Preferences = [Option<Preference>; MAX_LABELS];
 
 /// Whether a site allows a use of its content, and which line says so.
@@ -50,7 +50,7 @@ pub struct Preference {
 /// Whether a site allows a use of its content, when the path is unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SitePreference {
-    /// `false` if any line forbids the use.
+    /// `false` if the use is forbidden for at least one path.
     pub allowed: bool,
     /// Number of a line that says so, from 1. A line about all paths is preferred.
     pub line: u32,
@@ -69,7 +69,7 @@ pub(super) struct UsageLines {
     searched: usize,
 }
 
-/// The most memory that [`UsageLines`] can take, computed without parsing these lines.
+/// The most memory that [`UsageLines`] can take, computed without parsing the lines.
 #[derive(Debug, Default)]
 pub(super) struct UsageBound {
     /// Number of lines about use, and their total length in bytes.
@@ -87,9 +87,9 @@ struct UsageLine {
     /// Index in [`UsageLines::runs`].
     run: u32,
     line: u32,
-    /// The pattern at the start of the line's value. Empty if the value has none, so that it applies to all paths.
+    /// The pattern at the start of the line's value. Empty if there is none: the line then applies to all paths.
     pattern: PatternEntry<u32>,
-    /// Whether the pattern matches every path.
+    /// Whether the pattern is empty, `/`, `*` or `/*`, which match every path.
     covers_site: bool,
     values: Values,
 }
@@ -97,8 +97,8 @@ struct UsageLine {
 // === impl Usage ===
 
 impl Usage {
-    /// Returns whether the site allows the use that `label` names, or `None` if no line says. A line that forbids it
-    /// wins.
+    /// Returns whether the site allows the use that `label` names, or `None` if no line says. If lines disagree, the
+    /// use is forbidden.
     #[must_use]
     pub fn preference(&self, vocabulary: Vocabulary, label: &str) -> Option<Preference> {
         let at = vocabulary.labels().iter().position(|known| known.name == label)?;
@@ -230,8 +230,8 @@ impl UsageLines {
         }
     }
 
-    /// Returns what the lines say about the normalized `path`. Counts its work in `budget` as
-    /// [`Agent::usage_within`](super::Agent::usage_within) does.
+    /// Returns what the lines say about the normalized `path`. Subtracts the work from `budget`, and returns `None` if
+    /// the budget does not suffice.
     pub(super) fn find(&self, body: &[u8], choice: Choice<'_>, path: &[u8], budget: &mut usize) -> Option<Usage> {
         let mut found = Usage::default();
         self.search(body, choice, path, budget, |line, is_longer| {
@@ -312,8 +312,8 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// For a pattern with a `*`, subtracts from `budget` the bytes after the literal, in the path and in the pattern.
-    /// Returns `None` if the budget does not suffice.
+    /// Returns `None` if the budget does not suffice. Only a pattern with a `*` reduces it: by the number of bytes
+    /// after the literal part (before the `*`), in the pattern and in the path.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

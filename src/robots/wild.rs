@@ -1,9 +1,9 @@
 //! Matches the part of a pattern from its first `*` on (RFC 9309 §2.2.3), in linear time and without allocating. It
-//! never backtracks: after a `*`, the leftmost match of the text that follows is always right.
+//! never backtracks: the leftmost match of the text between two `*` is always right.
 
 use memchr::{memchr, memmem};
 
-/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, it must match up to the end.
+/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, it must match all of `path`.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
     loop {

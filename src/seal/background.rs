@@ -1,5 +1,5 @@
-//! Seals the log of a running proxy on a thread of its own. No request waits for it, even if the disk with the seal
-//! hangs or is full, or the key is missing.
+//! Seals the log of a running proxy on a thread of its own. No request waits for the sealing, even if the disk with the
+//! seal hangs or is full, or the key is missing.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,11 +17,11 @@ use serde::Serialize;
 
 use super::{SealError, SealOptions, Sealed, seal};
 
-/// Seals a log in the background until it is closed or dropped. Then seals the remaining lines.
+/// Seals a log in the background. When the sealer is closed or dropped, its thread seals the remaining lines and ends.
 #[derive(Debug)]
 pub struct Sealer {
     shared: Arc<Shared>,
-    /// The thread ends when the sender is dropped.
+    /// Dropping the sender tells the thread to end.
     running: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
 
@@ -45,7 +45,7 @@ struct Shared {
 // === impl Sealer ===
 
 impl Sealer {
-    /// Starts a thread that seals `log`. If it cannot be started, the state says that sealing fails.
+    /// Starts a thread that seals `log`. If the thread cannot be started, the state says that sealing fails.
     pub fn start(options: &SealOptions, log: &Path) -> Self {
         let shared = Arc::new(Shared {
             options: options.clone(),
@@ -75,7 +75,7 @@ impl Sealer {
 
     pub fn state(&self) -> SealState {
         let running = self.running.lock();
-        // `close` takes the thread out of `running` before it ends. So a thread in `running` that has ended has
+        // `close` takes the thread out of `running` before it lets the thread end. So if one ended in `running`, it
         // panicked.
         let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
         SealState {
@@ -104,7 +104,7 @@ impl Shared {
             let is_closed = || closed.try_recv() == Err(TryRecvError::Disconnected);
             let is_last = is_closed();
             let started = Instant::now();
-            // Sleep for as long as the round took, so that sealing a long log does not take a whole CPU core.
+            // Sleep for as long as this sealing has taken so far, so that a long log does not take a whole CPU core.
             let rest = || {
                 std::thread::sleep(started.elapsed().min(MAX_PAUSE));
                 is_closed()
@@ -150,8 +150,8 @@ impl Shared {
     }
 }
 
-/// Returns the pause after a failure. If lines differ, only a person can mend that and each attempt reads the whole
-/// log, so the attempts become rare.
+/// Returns the pause after a failure. If the log differs from its seal, the pause doubles each time: only a person can
+/// repair that, and each attempt can read a long log.
 fn after_failure(error: &SealError, last: Duration) -> Duration {
     match error {
         SealError::Differs(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),

@@ -15,7 +15,7 @@ pub struct Compared {
     pub same: u64,
     /// Number of lines that replace an erased line and name its hash.
     pub erased: u64,
-    /// Number of entries that are older than the first line (`before`) or newer than the last line (`after`).
+    /// Number of entries older than the first line (`before`), and of those newer than the last line (`after`).
     pub before: u64,
     pub after: u64,
     pub unsealed: u64,
@@ -85,7 +85,8 @@ impl Compared {
 }
 
 /// Compares the lines of a log with the entries of its tree. `entries(n)` begins with entry `n`, and `size` is the
-/// number of all entries. An item of `lines` is the hash of a line, and whether the line replaces an erased one.
+/// number of all entries. An item of `lines` is the hash of a line and `false`, or for a line that replaces an erased
+/// one, the erased line's hash and `true`.
 pub(super) fn compare<I, E>(
     entries: impl Fn(u64) -> I,
     size: u64,
@@ -126,7 +127,8 @@ where
             });
         }
     }
-    // No line is left for these entries. Their lines were moved, if they were found earlier in the log, or are missing.
+    // No line is left for these entries. If an entry's line was found earlier in the log, it was moved. Otherwise it is
+    // missing.
     let added: HashSet<Sha256> = compared.differences.iter().filter_map(|one| one.found).collect();
     while let Some(sealed) = entries.pop()? {
         match added.contains(&sealed.1) {
@@ -158,10 +160,11 @@ fn start<E>(
     Ok(size)
 }
 
-/// Returns how many entries and lines come before the next place from which they are equal again, or how many pairs are
-/// left if both end first. Returns `None` if `MAX_AHEAD` entries and lines contain no such place.
+/// Returns how many entries and how many lines come before the next entry and line that are equal. If both end without
+/// equal ones, returns the smaller of the two remaining numbers for both. Returns `None` if `MAX_AHEAD` entries and
+/// lines have none equal.
 ///
-/// Reads no further than that place, so that the comparison takes linear time.
+/// Reads no further than the equal ones, so that the comparison takes linear time.
 fn resume<E>(
     entries: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
     lines: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
@@ -230,8 +233,8 @@ mod tests {
 
     #[test]
     fn differences_are_found_where_they_are() {
-        // Each case: the entries and the lines (a letter is the hash of one line), the differences, and the numbers of
-        // entries before and after the lines and of unsealed lines.
+        // Each case: the entries and the lines (a letter is the hash of one line), the differences, and the numbers
+        // `before`, `after` and `unsealed`.
         for (entries, lines, expected, ends) in [
             ("abcdef", "abcdef", "", (0, 0, 0)),
             ("abcdef", "ab?def", "2:?<c", (0, 0, 0)),

@@ -1,4 +1,4 @@
-//! The folder that contains the seal of a log. A killed program leaves no half-written file in it.
+//! The folder that contains the seal of a log. A killed program leaves half-written files only under temporary names.
 
 use std::{
     collections::BTreeSet,
@@ -25,8 +25,8 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Locks the folder until the returned file is dropped, and creates it if necessary. Waits for another process for
-    /// at most ten seconds.
+    /// Creates the folder if necessary, and locks it until the returned file is dropped. Waits at most ten seconds for
+    /// another process to release the lock.
     pub(super) fn lock(&self) -> Result<File, SealError> {
         let lock = make(&self.0).and_then(|()| files::lock(&self.0));
         let lock = lock.map_err(SealError::write(&self.0))?;
@@ -144,7 +144,8 @@ fn step() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the bytes before each hash in a file (c2sp.org/tlog-tiles): in a bundle, the length of the entry as 16 bits.
+/// Returns the bytes before each hash in a file (c2sp.org/tlog-tiles): in a bundle, the hash's length as 16 bits; in a
+/// tile, none.
 fn prefix(name: TileName) -> &'static [u8] {
     match name.level {
         Some(_) => &[],

@@ -1,7 +1,7 @@
 //! The keys of a sealed log: the private key that signs checkpoints, and the chain of public keys.
 //!
 //! A rotation replaces the key. It is a checkpoint that the old and the new key both sign, with the new key in an
-//! extension line. The old key must not sign a checkpoint of a larger tree.
+//! extension line. If the old key signs a checkpoint with more entries than the rotation's, that signature is refused.
 
 use std::{
     io::ErrorKind,
@@ -28,8 +28,8 @@ pub(super) struct Chain {
 // === impl Chain ===
 
 impl Chain {
-    /// Loads the public keys of a folder and checks each rotation. Does not trust keys that are older than all keys in
-    /// `trusted`, unless that is empty.
+    /// Loads the public keys of a folder and checks each rotation. Trusts all keys if `trusted` is empty, otherwise
+    /// only the oldest of these keys and the newer ones.
     pub(super) fn load(folder: &Folder, trusted: &[VerifierKey]) -> Result<Self, SealError> {
         let Some(first) = folder.read(VKEY)? else {
             return Err(SealError::Empty(folder.0.clone()));
@@ -57,7 +57,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Checks a rotation: a checkpoint that the newest key in `self` and its successor must have signed.
+    /// Checks that the current key and the new one signed a rotation. Returns the new key and the rotation.
     fn rotated(&self, bytes: &[u8]) -> Result<(VerifierKey, Checkpoint), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let next = checkpoint.next_key.clone().ok_or(NoteError::Checkpoint)?;
@@ -117,15 +117,15 @@ fn parse(bytes: &[u8]) -> Result<(Note, Checkpoint), NoteError> {
     Ok((note, checkpoint))
 }
 
-/// Loads the private key and completes an interrupted rotation. If there is no key, creates one with the name `origin`,
-/// and returns `true` as the last value.
+/// Loads the private key and completes an interrupted rotation. If there is no key, creates one with the name `origin`.
+/// The last value says whether it did.
 pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, bool), SealError> {
     let is_new = folder.read(VKEY)?.is_none();
     if is_new {
         if folder.read(CHECKPOINT)?.is_some() {
             return Err(SealError::Damaged(folder.path(VKEY)));
         }
-        // If the program was killed between writing the private and the public key, use that private key.
+        // If the program was killed before it wrote the public key, the private key exists already and is used.
         if seeds(folder)?.is_empty() {
             folder.write(KEY, seed(folder)?, SECRET)?;
         }
@@ -184,7 +184,7 @@ fn seed(folder: &Folder) -> Result<String, SealError> {
     new_seed().map_err(SealError::write(&folder.path(KEY)))
 }
 
-/// The first rotation has the number 1.
+/// Returns the name of a rotation's file. The first rotation has the number 1.
 fn rotation(number: usize) -> String {
     format!("rotations/{number:03}")
 }

@@ -32,7 +32,7 @@ pub(super) struct LogFile {
     pub(super) path: PathBuf,
     /// The hash of the first line. It identifies the file, even after a rotation renamed it.
     pub(super) first: Sha256,
-    /// The first time in the file's records.
+    /// The time of the first record that has one.
     time: String,
 }
 
@@ -99,16 +99,16 @@ impl Lines {
     }
 }
 
-/// Returns the entry of a line, and whether the line replaces an erased one. A line that does must be exactly
-/// `{"event":"erased","sha256":"…"}` with the old entry, so that nobody can hide other text in it.
+/// Returns the tree entry of a line, and whether the line replaces an erased one. Such a line must be exactly
+/// `{"event":"erased","sha256":"…"}` with the erased line's entry, so that nobody can hide other text in it.
 pub(super) fn entry_of(line: &[u8]) -> (Sha256, bool) {
     let erased = line.strip_prefix(ERASED).and_then(|rest| rest.strip_suffix(b"\"}"));
     let erased = erased.and_then(|hash| HEXLOWER.decode(hash).ok()?.try_into().ok());
     erased.map_or_else(|| (Sha256::of(line), false), |hash| (Sha256(hash), true))
 }
 
-/// Finds the files of the log: each given path, and its rotated files in the same folder. Returns the oldest first,
-/// without files that have no complete line or no record.
+/// Finds the files of the log: each given path, and its rotated files in the same folder. Returns only files that
+/// contain a record with a time, the oldest first.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
     let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
@@ -123,7 +123,7 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
             };
             let Some(file) = file else { continue };
             match files.iter_mut().find(|known| known.first == file.first) {
-                // One file is a copy of the other. The compressed one may be incomplete, because compression is
+                // One file is a copy of the other. Prefer the uncompressed one, because compression may still be
                 // running.
                 Some(known) if is_gz(&known.path) => *known = file,
                 Some(_) => {}
@@ -132,7 +132,8 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
         }
         // A rotation during the listing can hide a file from it, so list again until nothing changed.
         if tries.next().is_none() || list()? == names {
-            // The log itself is the newest file. Numbers come before times, because a clock can have been set back.
+            // The log itself is the newest file. Sort the others by the numbers in their names first, then by time,
+            // because a clock can have been set back.
             files.sort_by_cached_key(|file| {
                 let is_log = matches!(logs, [log] if *log == file.path);
                 (is_log, Reverse(number(&file.path)), file.time.clone())

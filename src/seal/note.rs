@@ -29,7 +29,7 @@ pub(super) struct SigningKey {
 pub(super) struct Note {
     /// Ends in a line feed.
     pub(super) text: String,
-    /// For each signature, the name of its key, and the bytes: the id of the key, then the signature.
+    /// For each signature: the name of its key, and the key's id followed by the signature itself.
     signatures: Vec<(String, Vec<u8>)>,
 }
 
@@ -39,7 +39,7 @@ pub struct Checkpoint {
     pub origin: String,
     pub size: u64,
     pub root: Sha256,
-    /// The new key, if this checkpoint announces a rotation. The signature of the old key covers it.
+    /// The new key, if this checkpoint announces one. The old key signs this announcement.
     pub next_key: Option<VerifierKey>,
 }
 
@@ -235,7 +235,7 @@ impl fmt::Display for Checkpoint {
 const ED25519_TYPE: u8 = 1;
 /// The beginning of the extension line that contains a new key.
 const NEXT_KEY: &str = "next-key ";
-/// Maximum size of a note, in bytes. Witnesses can sign a checkpoint too, each with up to 5 kB.
+/// Maximum size of a note, in bytes. Leaves room for signatures of witnesses, up to 5 kB each.
 const MAX_NOTE: usize = 1024 * 1024;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::copy::Sha256;
 /// The result of a sealing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sealed {
-    /// Number of lines that this sealing added, and of all sealed lines.
+    /// Number of lines that this sealing added (`new`), and of all sealed lines (`size`).
     pub new: u64,
     pub size: u64,
     /// The public key, if this sealing created the log's first key.
@@ -41,8 +41,8 @@ struct Writer<'a> {
     _lock: File,
 }
 
-/// Seals the complete lines of a log that are not sealed yet. `logs` is the path of the log, and those of its rotated
-/// files in other folders.
+/// Seals the complete lines of a log that are not sealed yet. `logs` contains the path of the log, and the paths of
+/// rotated files in other folders.
 ///
 /// `go_on` accepts missing and changed lines: it reads again from the start of the file in which the last sealing
 /// stopped, and seals each line whose hash is not an entry yet. `stop` is called after each `MAX_ROUND` new lines, and
@@ -65,7 +65,7 @@ pub fn seal(
     let before = writer.sealed;
     let (mut walk, mut entry) = writer.start(logs, go_on)?;
     let mut sealed = folder.entries(entry, before);
-    // Hashes of sealed lines that may follow at another place in the log, and must not be sealed twice.
+    // The hashes of sealed lines that may come later in the log. These lines must not be sealed twice.
     let mut elsewhere = HashSet::new();
     while let Some(hash) = walk.next_entry(entry)? {
         match sealed.next().transpose()? {
@@ -137,8 +137,8 @@ impl<'a> Writer<'a> {
         }
         let checkpoint = match chain.checkpoint(folder) {
             Ok((_, checkpoint, _)) => Some(checkpoint),
-            // These files are written only after a checkpoint, so somebody removed it. A new tree would contradict the
-            // checkpoints that were handed out before.
+            // A folder with a position or a replaced key had a checkpoint, so somebody removed it. A new tree would
+            // contradict the checkpoints that were handed out before.
             Err(SealError::Empty(_)) if folder.read(POSITION)?.is_some() || !chain.rotations.is_empty() => {
                 return Err(SealError::Damaged(folder.path(CHECKPOINT)));
             }
@@ -175,7 +175,8 @@ impl<'a> Writer<'a> {
     fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
         let saved = self.folder.read(POSITION)?;
         let mut saved: Option<(Position, Vec<Sha256>)> = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        // If the log still begins with the same line, it was not rotated, and no other file has new lines.
+        // If the log still begins with the line that the position names, it was not rotated, and no other file has
+        // new lines.
         let current = match (&saved, logs) {
             (Some((position, _)), [log]) if !go_on && log.exists() => {
                 identify(log)?.filter(|file| file.first == position.first)
@@ -195,7 +196,7 @@ impl<'a> Writer<'a> {
             }
         };
         let saved = saved.filter(|(position, _)| !go_on || position.size <= self.sealed);
-        // The program was killed before it first wrote the position, so compare all lines.
+        // Without a usable position, compare all lines.
         let Some((position, done)) = saved else {
             return Ok((Walk::new(files, Vec::new()), 0));
         };
@@ -288,7 +289,7 @@ impl<'a> Writer<'a> {
 const MAX_ROUND: u64 = 65_536;
 /// If the log differs from its seal, how many of the newest entries to search for a line.
 const MAX_KNOWN: u64 = 10_000_000;
-/// Maximum number of completely sealed files to remember. Some do not exist any more, or are gone for a moment while
-/// they are compressed.
+/// If more completely sealed files than this are remembered, missing ones are forgotten. Fewer are all kept, because a
+/// file can be missing for a moment while it is compressed.
 const MAX_DONE: usize = 1_000;
 const POSITION: &str = "position";

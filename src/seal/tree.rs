@@ -96,8 +96,8 @@ impl Tree {
     }
 }
 
-/// Returns the root over subtrees, from left to right. Each item is a height, and the hashes of the subtrees with that
-/// height.
+/// Combines subtrees, from left to right, and returns the root. Each item is a height, and the hashes of the next
+/// subtrees of that height.
 fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha256 {
     let mut stack: Vec<(usize, Sha256)> = Vec::new();
     for (height, hashes) in subtrees {
@@ -118,12 +118,12 @@ fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha
 // === impl TileName ===
 
 impl TileName {
-    /// Returns the name of the bundle with the entry number `entry`, in a tree of `size` entries.
+    /// Returns the name of the bundle that contains entry number `entry`, in a tree of `size` entries.
     pub(super) fn bundle(entry: u64, size: u64) -> Self {
         Self::with(None, entry, size)
     }
 
-    /// Returns the name of the tile with the hash number `hash`, in a level of `hashes` hashes.
+    /// Returns the name of the tile that contains hash number `hash`, in a level of `hashes` hashes.
     fn with(level: Option<u8>, hash: u64, hashes: u64) -> Self {
         let index = hash / FULL as u64;
         Self {
@@ -174,9 +174,8 @@ fn node(left: &Sha256, right: &Sha256) -> Sha256 {
     Sha256(hasher.chain_update(left.0).chain_update(right.0).finalize().into())
 }
 
-/// Returns the Merkle Tree Hash of the entries from `from` to before `to`: the whole tree of the first `to` entries, or
-/// one of the subtrees into which RFC 6962 §2.1 splits it. `read` returns the hashes of a tile of the tree of `size`
-/// entries.
+/// Returns the Merkle Tree Hash of the entries `from..to`: the whole tree of the first `to` entries, or one of the
+/// subtrees into which RFC 6962 §2.1 splits a tree. `read` returns the hashes of a tile of the tree of `size` entries.
 pub(super) fn range_hash<E>(
     from: u64,
     to: u64,
@@ -194,7 +193,7 @@ pub(super) fn range_hash<E>(
             &range_hash(left, to, size, read)?,
         ));
     }
-    // The hash of a whole subtree is one hash of a tile, or the root over up to 128 neighbours in one tile.
+    // The hash of a complete subtree is in a tile, or is the root of up to 128 adjacent hashes in one tile.
     let level = (length.trailing_zeros() / 8) as u8;
     let first = at_level(from, level);
     let hashes = read(TileName::with(Some(level), first, at_level(size, level)))?;
@@ -230,7 +229,7 @@ pub(super) fn inclusion_proof<E>(
     Ok((path.into_iter().map(|(_, sibling)| sibling).collect(), root))
 }
 
-/// Returns the largest power of two that is less than `length`, which is at least 2.
+/// Returns the largest power of two that is less than `length`. `length` must be at least 2.
 fn split(length: u64) -> u64 {
     1 << (length - 1).ilog2()
 }
@@ -275,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Computes the root as RFC 9162 §2.1.3.2 describes.
+    /// Computes the root from an inclusion proof, as RFC 9162 §2.1.3.2 describes.
     fn root_by(proof: &[Sha256], entry: u64, size: u64, leaf: Sha256) -> Sha256 {
         let (mut position, mut last, mut hash) = (entry, size - 1, leaf);
         for sibling in proof {

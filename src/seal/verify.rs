@@ -24,7 +24,7 @@ pub struct Verify {
     pub folder: PathBuf,
     /// The files of the log, the oldest first.
     pub logs: Vec<PathBuf>,
-    /// If there are no trusted keys, the keys in the folder are trusted.
+    /// The trusted keys. If there are none, the keys in the folder are trusted.
     pub keys: Vec<VerifierKey>,
     /// Files with checkpoints that were handed out before.
     pub checkpoints: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub struct Verification {
     pub lines: Compared,
     /// Files whose last line is incomplete and therefore not sealed.
     pub incomplete: Vec<String>,
-    /// The first problems, and how many more there are.
+    /// The first problems, and the number of lines or entries with further ones.
     pub findings: Vec<Finding>,
     pub more: u64,
 }
@@ -254,7 +254,7 @@ impl Verification {
         self.add(kind, (path.display().to_string(), None), None, 1);
     }
 
-    /// If the new finding directly continues the last one, extends that instead.
+    /// Adds a finding, or extends the last one if the new one directly continues it.
     fn add(&mut self, kind: Kind, (file, line): (String, Option<u64>), entry: Option<u64>, count: u64) {
         let continues = |last: &Finding| {
             let lines = if kind == Kind::Missing { 0 } else { last.count };

@@ -1,4 +1,4 @@
-//! Adds to the history about once a second, and saves it in a file next to the cache file.
+//! Adds to the history about once a second, and saves it about once a minute in a file next to the cache file.
 //!
 //! The proxy works without this file: if it is damaged, the history begins empty.
 
@@ -124,7 +124,7 @@ impl Keeper {
             }
             Err(error) if !self.fails => {
                 self.fails = true;
-                tracing::warn!(path = %path.display(), %error, "the history on the page for operators cannot be saved; after a restart it lacks the last minutes");
+                tracing::warn!(path = %path.display(), %error, "the history on the page for operators cannot be saved; a restart loses what has not been saved");
             }
             Err(_) => {}
         }
@@ -149,7 +149,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// In units of `PERIOD`.
+/// `SITES_EVERY` and `SAVE_EVERY` are in units of `PERIOD`.
 const SITES_EVERY: u64 = 5;
 const SAVE_EVERY: u64 = 60;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;

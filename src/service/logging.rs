@@ -42,7 +42,7 @@ pub fn init() {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)
-        // Reporting a failed write to stderr on stderr would panic.
+        // If a write to stderr fails, reporting this on stderr would panic.
         .log_internal_errors(false);
     if stderr().is_terminal() {
         let lines = ForPerson::new(Paint::for_output(&stderr()));
@@ -115,7 +115,7 @@ impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             MESSAGE => value.clone_into(&mut self.message),
-            // Other libraries say in the fields `log.…` where in their code they logged.
+            // The fields `log.…` say where in its code a library has logged.
             name if name.starts_with("log.") => {}
             name => self.fields.push((name, value.to_owned())),
         }
@@ -128,7 +128,7 @@ impl Visit for EventText {
     }
 }
 
-/// Hides the lines of libraries, which log every client that disconnects.
+/// Hides the lines of these libraries. Some of them log every client that disconnects.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off,suppaftp=off";
 const MESSAGE: &str = "message";

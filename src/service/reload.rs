@@ -22,7 +22,7 @@ use crate::{
     text::Timestamp,
 };
 
-/// The configuration file, and a watcher of it and of the files with secrets that it names.
+/// The configuration file, and a watcher for this file and for the files with secrets that it names.
 pub(super) struct WatchedConfig {
     file: PathBuf,
     sources: Sources,
@@ -151,11 +151,11 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
-    // Building creates missing files, so check everything before that.
+    // `followed_by` creates missing files, so check first whether the reload would fail.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
-    // After a SIGHUP, read all files again: one may have been replaced.
+    // After a SIGHUP, also read certificates and similar files again: someone may have replaced them.
     let generation = before.followed_by(config, cause == HANGUP)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     let open = planned

@@ -69,8 +69,8 @@ impl StatusReporter {
         }
     }
 
-    /// Tells systemd how many connections are still open, and how much is left of `bound`. Runs until the future is
-    /// dropped.
+    /// Tells systemd every second how many connections are still open, and how much of the time `bound` is left. Runs
+    /// until the future is dropped.
     pub async fn drain(self: Arc<Self>, bound: Duration) {
         self.notifier.stopping();
         let end = Instant::now() + bound;
@@ -124,7 +124,8 @@ impl fmt::Display for Status {
     }
 }
 
-/// Logs from time to time that the daemon waits for open exchanges, for at most `bound`. Runs until it is dropped.
+/// Logs every few seconds that the daemon waits for open exchanges, and how much of the time `bound` is left. Runs
+/// until the future is dropped.
 pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
     let end = Instant::now() + bound;
     let mut pause = FIRST;
@@ -142,7 +143,7 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
 
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
-/// Usually, all exchanges end before `FIRST`, and nothing is logged.
+/// When to log for the first time. Usually, all exchanges end earlier, and nothing is logged.
 const FIRST: Duration = Duration::from_millis(300);
 const LOG_PERIOD: Duration = Duration::from_secs(5);
 

@@ -22,7 +22,7 @@ use crate::text::plain;
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
-/// What was sent last, so that an unchanged status line is not sent again.
+/// The status line that was sent last, and whether sending any message has failed.
 #[derive(Debug, Default)]
 struct LastSent {
     status: Mutex<String>,
@@ -37,7 +37,7 @@ pub struct Inherited(Vec<Socket>);
 struct Socket {
     address: SocketAddr,
     listener: Option<TcpListener>,
-    /// Whether systemd keeps the socket for robotgate. Such a socket must also be released when robotgate closes it.
+    /// Whether systemd keeps the socket for robotgate. If so, [`Notifier::release`] makes systemd close it too.
     kept: bool,
 }
 
@@ -59,7 +59,7 @@ impl Notifier {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // A newer systemd ends a service that reports a reload without its time.
+            // Since version 253, systemd treats a report of a reload without the time as a failure.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }
@@ -100,8 +100,8 @@ impl Notifier {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
-    /// Tells the watchdog of systemd that the daemon is alive, after a newly spawned task has run: if all worker
-    /// threads are blocked, it sends nothing. Returns immediately if the watchdog is off.
+    /// Tells systemd's watchdog regularly that the daemon is alive, unless all worker threads are blocked: before each
+    /// message, a new task has to run. Returns immediately if the watchdog is off.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;
@@ -160,7 +160,8 @@ impl Inherited {
         self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }
 
-    /// Closes and logs the passed sockets that are not in `in_use`. Otherwise, clients would wait there forever.
+    /// Logs the passed sockets that are not in `in_use`. Tells systemd to close those that it keeps, because clients
+    /// would wait there forever.
     pub fn log_unused(self, in_use: &[SocketAddr], notifier: &Notifier) {
         for Socket { address, kept, .. } in self.0 {
             if in_use.contains(&address) {

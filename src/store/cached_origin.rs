@@ -101,5 +101,5 @@ impl Weighter<Origin, Held> for HeldWeight {
     }
 }
 
-/// Bytes that the cache and the allocator need for each cached origin, measured with 100,000 origins.
+/// Further bytes that the cache and the allocator need for each origin, measured with 100,000 origins.
 const ENTRY_OVERHEAD: usize = 400;

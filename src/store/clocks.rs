@@ -14,13 +14,14 @@ use crate::copy::{ClockReadings, Jump};
 
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// What the clocks showed at the last check.
+    /// A copy of [`Seen::watch`] that can be read without a lock.
     last: ArcSwap<ClockReadings>,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug)]
 struct Seen {
+    /// What the clocks showed at the last check.
     watch: ClockReadings,
     jumps: Vec<Jump>,
 }
@@ -39,7 +40,7 @@ impl Clocks {
         }
     }
 
-    /// Returns a copy with the same jumps. Each of the two detects the next jump itself.
+    /// Returns a copy with the same jumps. The original and the copy each detect later jumps themselves.
     pub(super) fn copy(&self) -> Self {
         let seen = self.seen.lock();
         Self {

@@ -21,8 +21,7 @@ type Tallies = Vec<(Origin, Arc<Tally>)>;
 // === impl Departed ===
 
 impl Departed {
-    /// Keeps the tally of an origin that leaves the cache, if it has counts that nobody has taken or can still get
-    /// some.
+    /// Keeps the tally of an origin that leaves the cache, unless all its counts have been taken and no more can come.
     pub(super) fn add(&self, origin: Origin, cached: &Arc<CachedOrigin>) {
         let tally = &cached.tally;
         let is_in_use = Arc::strong_count(tally) > 1 || Arc::strong_count(cached) > 1;
@@ -38,7 +37,7 @@ impl Departed {
     /// Calls `each` with every tally, and removes those for which it returns `false`. Other threads can add tallies
     /// meanwhile.
     pub(super) fn retain(&self, mut each: impl FnMut(&Origin, &mut Arc<Tally>) -> bool) {
-        // `each` can use the cache, which calls `add` while it is locked. So the list must not be locked here.
+        // Do not lock the list here: `each` can wait for a lock of the cache, which calls `add` under that lock.
         let mut departed = std::mem::take(&mut *self.0.lock());
         departed.retain_mut(|(origin, tally)| each(origin, tally));
         // If an evicted origin was cached again and evicted again, its tally is in the list twice.

@@ -112,7 +112,7 @@ impl Disk {
         self.shared.trouble.text()
     }
 
-    /// Returns the number of failed writes since the disk was opened.
+    /// Returns how many times the writer thread could not open or change the file since this `Disk` was created.
     pub fn failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }

@@ -54,8 +54,8 @@ impl Store {
         }
     }
 
-    /// Starts or joins the fetch that is due for the origin, and waits at most `wait` for its end. If the fetch still
-    /// runs then, the returned lookup can have an expired copy or nothing.
+    /// Starts or joins the fetch that is due for the origin, and waits at most `wait` for its end. If the fetch takes
+    /// longer, the returned lookup may have an expired copy or none.
     pub(super) async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         cached: &Arc<CachedOrigin>,
@@ -90,8 +90,8 @@ impl Store {
             found = self.reread(&cached, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {
-            // Perhaps the fetch got a robots.txt that could not be stored as evidence. If texts still cannot be stored,
-            // the lookup fails.
+            // The fetch may have got a robots.txt that could not be stored as evidence. Fail if the evidence still
+            // cannot be stored.
             query.fetcher.check_evidence()?;
         }
         let at = SystemTime::now();
@@ -234,8 +234,8 @@ impl Store {
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    // The cause of a failure may be the network of this robotgate alone, so the fleet does not get
-                    // failures.
+                    // Without a response, the cause may be the network of this robotgate alone, so the fleet does not
+                    // get this result.
                     let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
                     let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
                     self.running.spawn(async move { fleet.end(lease, answered).await });
@@ -257,8 +257,8 @@ impl Store {
         }
     }
 
-    /// Asks the fleet's server for the document. Returns `Break` if another robotgate has fetched it; the cached origin
-    /// is then updated. Otherwise, this robotgate fetches the document, and shares the result if it got a lease.
+    /// Asks the fleet's server for the document. If another robotgate has fetched it, updates the cached origin and
+    /// returns `Break`. Otherwise, the caller has to fetch it, and to share the result if this returns a lease.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,

@@ -1,5 +1,5 @@
-//! The robots.txt fetches that are queued or running. Requests for the same origin share one fetch. A queued fetch is
-//! cancelled when no request waits for it any longer, and a running fetch continues.
+//! The robots.txt fetches that are queued or running. Requests for the same origin share one fetch. When no request
+//! waits any longer, a queued fetch is cancelled, but a running one continues.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,8 @@ struct InFlightEntry {
     fetch: Arc<InFlightFetch>,
     /// Requests that wait for the fetch to begin.
     waiting: usize,
-    /// The place of each waiting requester in the queue of the fetch limiter. The first permit starts the fetch.
+    /// The place of each waiting requester in the queue of the fetch limiter. The requester that gets its turn first
+    /// starts the fetch.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
@@ -75,8 +76,8 @@ impl InFlightFetches {
     /// Joins the fetch of `origin`. If there is none and `is_due` says that one is needed, queues a fetch that updates
     /// `cached`.
     ///
-    /// `enter` gets the requester `name` a place in the queue of the fetch limiter. It is not called if an earlier
-    /// request of the same requester already has a place for this fetch.
+    /// `enter` puts the requester called `name` into the queue of the fetch limiter. It is not called if the requester
+    /// is already in the queue for this fetch.
     pub(super) fn join_or_queue(
         self: &Arc<Self>,
         origin: &Origin,
@@ -169,7 +170,7 @@ impl RunningFetch {
         *self.stage.borrow() != Stage::Queued
     }
 
-    /// Waits until the fetch has ended and its result is cached. Returns `false` if the fetch was dropped while queued.
+    /// Waits until the fetch has ended. Returns `false` if it was cancelled while queued.
     pub(super) async fn finished(&mut self) -> bool {
         self.stage.wait_for(|stage| *stage == Stage::Finished).await.is_ok()
     }

@@ -32,7 +32,7 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let cached = self.cached(origin);
         let mut waited = Duration::ZERO;
-        // The disk can still have a copy if fetches fail or memory has no usable one.
+        // If memory has no usable copy, or fetches fail, the disk may have a copy.
         let is_lacking = || {
             let state = cached.state.load();
             state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
@@ -102,7 +102,7 @@ impl Store {
         let earlier = jumps
             .iter()
             .fold(earlier, |earlier, jump| Arc::new(earlier.after_jump(jump)));
-        // The current configuration may let bots reach an origin that they could not reach in an earlier run.
+        // A reload or a restart may have made the origin reachable since its fetch failed.
         let is_mended = earlier.is_prohibited()
             || earlier
                 .last_fetch()

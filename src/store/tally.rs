@@ -96,8 +96,8 @@ impl Tally {
     }
 }
 
-/// Layout of the counts of a [`Tally`]: two for each verdict, as in [`Tallied::verdicts`], then one at each of these
-/// indices.
+/// Layout of the counts of a [`Tally`]: two for each verdict, as in [`Tallied::verdicts`], then one at each of
+/// [`FAILED`], [`ANSWERED`] and [`MICROS`].
 const VERDICTS: usize = Verdict::ALL.len();
 const FAILED: usize = 2 * VERDICTS;
 const ANSWERED: usize = FAILED + 1;

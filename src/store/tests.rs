@@ -216,7 +216,7 @@ impl Bench {
     }
 }
 
-/// tokio's paused clock advances only when no task can make progress.
+/// Waits until no other task can make progress: only then does tokio's paused clock advance.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

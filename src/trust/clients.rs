@@ -52,7 +52,7 @@ pub enum ClientKind {
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ClientTable {
-    /// Texts that several clients share. The key is their placeholder, without braces.
+    /// Maps a placeholder, without its braces, to a text that several clients share.
     fragments: BTreeMap<String, String>,
     file: Vec<files::Template>,
     client: Vec<ClientProgram>,
@@ -68,7 +68,7 @@ static TABLE: LazyLock<ClientTable> = LazyLock::new(|| {
     let fragments = std::mem::take(&mut table.fragments);
     let expand = |text: &mut String| {
         for (name, fragment) in &fragments {
-            // A fragment ends with its own line end.
+            // A fragment ends with a line end, so replace the one after its placeholder too.
             *text = text
                 .replace(&format!("{{{name}}}\n"), fragment)
                 .replace(&format!("{{{name}}}"), fragment);
@@ -93,7 +93,7 @@ pub fn all() -> &'static [ClientProgram] {
     &TABLE.client
 }
 
-/// Returns the client with that name, ignoring case.
+/// Returns the client with this name or alias, ignoring case.
 pub fn find(name: &str) -> Option<&'static ClientProgram> {
     let is_it = |other: &String| other.eq_ignore_ascii_case(name);
     all()
@@ -116,7 +116,7 @@ impl ClientProgram {
         settings.fill(text.unwrap_or(&self.proxy))
     }
 
-    /// Returns how to give the client a credential. Empty if a secret in the proxy's address is enough.
+    /// Returns how to give the client a credential. Empty if the proxy's address has a secret and the client reads it.
     pub fn credential(&self, settings: &ClientSettings) -> String {
         match &self.credential {
             Some(text) => settings.fill(text),

@@ -1,4 +1,4 @@
-//! Writes certificates as a Java key store in the format JKS, without `keytool`. This is simpler than PKCS #12, for
+//! Writes certificates as a Java key store in the format JKS, without `keytool`. JKS is simpler than PKCS #12, for
 //! which Java requires special attributes. Does no I/O.
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
@@ -39,7 +39,7 @@ fn text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
 }
 
-/// The certificates come from files of some kilobytes, so the length always fits.
+/// The number of certificates and the size of each always fit into 32 bits.
 fn length(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

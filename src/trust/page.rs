@@ -1,4 +1,5 @@
-//! The pages at `http://robotgate.internal/`, and at `/trust` of the admin listener. Does no I/O.
+//! The page on how to trust robotgate, and the certificate for download, as `robotgate.internal` and the admin listener
+//! serve them. Does no I/O.
 
 use std::fmt::Write as _;
 

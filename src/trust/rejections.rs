@@ -15,9 +15,9 @@ use crate::text::words;
 /// The clients that recently rejected the authority's certificates.
 #[derive(Debug, Default)]
 pub struct Rejections {
-    /// Sorted by the last rejection, the latest last.
+    /// The entry with the latest rejection comes last.
     table: Mutex<Vec<RejectionEntry>>,
-    /// When a client last showed that it trusts the authority, by a hash of the client and the origin.
+    /// When a program last showed that it trusts the authority. The key is a hash of `program` in [`Self::note_trust`].
     trusting: Mutex<HashMap<u64, SystemTime>>,
     hasher: RandomState,
 }
@@ -57,8 +57,8 @@ struct RejectionEntry {
 // === impl Rejections ===
 
 impl Rejections {
-    /// Records a rejection. Returns how many of this kind the client has caused if the caller should log it, which is
-    /// at most once a minute. `user_agent` must contain no control characters.
+    /// Records a rejection. If the caller should log it (at most one a minute), returns how many of this kind the
+    /// client has caused. `user_agent` must contain no control characters.
     pub fn note(
         &self,
         client: IpAddr,
@@ -119,8 +119,7 @@ impl Rejections {
         let mut trusting = self.trusting.lock();
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // If most entries are recent, remove all. Otherwise, this search of the whole table could run for each new
-            // connection.
+            // If most entries are recent, remove all, so that `retain` does not run for each new connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();
             }
@@ -166,7 +165,7 @@ fn is_recent(since: SystemTime, now: SystemTime) -> bool {
 
 const RECENT: Duration = Duration::from_secs(10);
 const MAX_TRUSTING: usize = 4096;
-/// Maximum number of rejections to remember: one for each client and [`RejectionKind`].
+/// Maximum length of the table, which has one entry for each client and [`RejectionKind`].
 const MAX_CLIENTS: usize = 256;
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -202,7 +201,7 @@ mod tests {
         // The clock was set back, from second 61 to second 5.
         assert_eq!(note(5), Some(6));
         let other = rejections.note(ip("10.0.0.7"), None, "https://a.example", RejectionKind::Closed, at(61));
-        assert_eq!(other, Some(1), "another kind is told of");
+        assert_eq!(other, Some(1), "another kind is logged too");
     }
 
     #[test]

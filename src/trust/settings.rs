@@ -15,7 +15,7 @@ pub struct ClientSettings {
     /// The name and the secret in the proxy's URL, percent-decoded.
     user: Option<(String, String)>,
     ca: Ca,
-    /// The folder for written files: an absolute path that needs no quotes anywhere.
+    /// The folder into which `robotgate env --write` writes: an absolute path for which [`is_plain`] is true.
     folder: Option<String>,
     /// `robotgate env` with the options that the user gave.
     command: String,
@@ -87,7 +87,7 @@ impl ClientSettings {
         }
     }
 
-    /// Sets the folder for written files. Its path must satisfy [`is_plain`].
+    /// Sets the folder into which files are written. [`is_plain`] must be true for its path.
     #[must_use]
     pub fn with_folder(self, folder: &str) -> Self {
         Self {
@@ -109,8 +109,8 @@ impl ClientSettings {
 
     /// Replaces the placeholders in `text`.
     ///
-    /// `{roots}` is the file for settings that replace the system's root certificates, and `{replaces}` a shell comment
-    /// about that file. Names with `-text` stand for strings in programs, the others for shell words.
+    /// `{roots}` is the file that a client uses instead of the system's root certificates, and `{replaces}` a shell
+    /// comment about that file. Placeholders with `-text` stand for strings in programs, the others for shell words.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {
             Some(folder) => (&Ca::At(format!("{folder}/roots.pem")), HAS_ROOTS),
@@ -161,7 +161,7 @@ impl Ca {
     }
 }
 
-/// Returns whether a text needs no quotes in a shell and in all written files.
+/// Returns whether a text needs no quotes in a shell, nor in any file that `robotgate env --write` writes.
 pub fn is_plain(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+,=".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain)
@@ -183,7 +183,7 @@ fn quoted(text: &str) -> String {
 
 const REPLACES_ROOTS: &str = "\
 # This file replaces the system's roots, but hosts in [[https.tunnel]] show their own certificates. For a file with
-# both, use robotgate env --write, or:
+# the proxy's authority and the system's roots, use robotgate env --write, or:
 #   cat /etc/ssl/certs/ca-certificates.crt {ca} > both.pem
 ";
 const HAS_ROOTS: &str = "# This file has the system's roots and the proxy's authority.\n";

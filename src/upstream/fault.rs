@@ -1,4 +1,4 @@
-//! What can be wrong with a connection to an origin or with its response, as error types of RFC 9209 §2.3.
+//! What can go wrong between robotgate and an origin, and the error type of RFC 9209 §2.3 for each fault.
 
 use std::{io, net::SocketAddr};
 
@@ -27,7 +27,7 @@ pub enum Fault {
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
     /// pingora would replace the underscore, and check the certificate for another name.
-    #[error("the server's certificate cannot be checked, because the name has an underscore in its first label")]
+    #[error("the server's certificate cannot be checked, because the first label of the host's name has an underscore")]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
     TlsAlert(String),
@@ -117,7 +117,7 @@ impl Fault {
         let after = |mark: &str| {
             let start = text.find(mark)? + mark.len();
             let detail = &text[start..];
-            // pingora appends `, SNI: ` and the name. The names in a certificate cannot contain that text.
+            // pingora appends `, SNI: ` and the server name.
             let end = detail.rfind(", SNI: ").unwrap_or(detail.len());
             Some(detail[..end].trim())
         };
@@ -170,7 +170,7 @@ impl Fault {
 
 /// The beginning of the system's text for the errors EMFILE and ENFILE.
 const TOO_MANY_FILES: &str = "Too many open files";
-/// Maximum length in bytes of a server's text in a fault. The cache keeps the faults of failed fetches.
+/// Maximum length in bytes of the detail of a TLS fault. It is short because the cache keeps faults.
 const MAX_DETAIL: usize = 256;
 
 #[cfg(test)]

@@ -49,8 +49,8 @@ struct Connected {
 #[derive(Clone, Default)]
 struct Progress(Arc<AtomicU64>);
 
-/// Where data connections may go: only to the IP address of the control connection, and never to a listener of
-/// robotgate.
+/// Where data connections may go: only to the server's IP address, to ports from [`MIN_DATA_PORT`] up, and never to a
+/// listener of robotgate.
 #[derive(Clone)]
 struct DataRules {
     /// The egress guard has checked this address.
@@ -69,8 +69,8 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
 // === impl Ftp ===
 
 impl Ftp {
-    /// Connects to the server at `address`, which the egress guard has checked. The time limit `within` is also that of
-    /// each data connection.
+    /// Connects to the server at `address`, which the egress guard has checked. Opening this connection, and later each
+    /// data connection, takes at most `within`.
     ///
     /// # Errors
     /// Fails if the connection cannot be made.
@@ -105,7 +105,7 @@ impl Ftp {
     /// request.
     pub fn send_head(&mut self, head: &RequestHeader, target: &Target) -> Result<(), Fault> {
         let connected = self.connected.take();
-        let connected = connected.ok_or_else(|| Fault::Internal("the FTP session is used".to_owned()))?;
+        let connected = connected.ok_or_else(|| Fault::Internal("the FTP session was used before".to_owned()))?;
         let request = Request::new(head, target)?;
         let (sender, parts) = mpsc::channel(1);
         self.parts = parts;

@@ -79,7 +79,7 @@ impl Http1 {
     /// # Errors
     /// Fails if the head is malformed, or the connection ends before it.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
-        // The session would parse an incomplete head again with each byte that arrives.
+        // Wait for a whole head: the session would parse an incomplete one again whenever bytes arrive.
         loop {
             let awaited = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
             match awaited.map_err(|_| Fault::ConnectionTerminated)? {
@@ -87,7 +87,7 @@ impl Http1 {
                 HeadRead::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
                 HeadRead::End | HeadRead::Head => {}
             }
-            // `Wire::poll_head` also accepts an empty line before the head. The session skips this line, so wait again.
+            // `Wire::poll_head` also stops at an empty line before the head. The session skips it, so wait again.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();
                 read.map_err(fault)?;

@@ -19,8 +19,8 @@
 //!   reads the next one.
 //! - **Cancelled streams.** After 100 cancelled streams, the connection takes no new ones. With more of them, the
 //!   origin might suspect an attack, and close the connection while other requests use it.
-//! - **Sending.** h2 buffers at most 64 KiB of a request's content that the connection has not accepted.
-//! - **Dead peers.** While streams are open, a PING is sent every [`Bounds::silence`], and the connection ends if the
+//! - **Sending.** h2 buffers at most 64 KiB of a request's content.
+//! - **Dead origins.** While streams are open, a PING is sent every [`Bounds::silence`], and the connection ends if the
 //!   answer takes longer than that.
 //! - Server push is off; a PUSH_PROMISE ends the connection.
 
@@ -64,8 +64,7 @@ pub struct SharedConnection(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// `None` once no new stream may be opened. When this sender and the last stream are dropped, h2 closes the
-    /// connection.
+    /// `None` once the connection is closing. h2 closes it after this sender and the last stream are dropped.
     sender: Mutex<Option<SendRequest<Bytes>>>,
     /// Whether no new stream may be opened.
     away: AtomicBool,
@@ -112,7 +111,7 @@ impl SharedConnection {
     /// Does not wait for the origin.
     ///
     /// # Errors
-    /// Fails if the stream cannot be written to.
+    /// Fails if writing to `stream` fails.
     pub async fn open<T>(stream: T, bounds: &Bounds, idle: Duration) -> Result<Self, Fault>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,

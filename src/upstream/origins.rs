@@ -26,7 +26,7 @@ use crate::{
     origin::{Origin, Scheme},
 };
 
-/// Connections to origins. There is one such set for each file of root certificates.
+/// A set of connections to origins, with its own file of root certificates.
 pub struct Origins {
     connector: TransportConnector,
     /// Idle HTTP/1.1 connections.
@@ -46,8 +46,8 @@ pub struct Wanted {
     pub http2: bool,
     /// Whether the request has content.
     pub content: bool,
-    /// Whether the request may use a kept HTTP/1.1 connection. The origin may just be closing it, so the request must
-    /// be repeatable.
+    /// Whether the request may use a kept HTTP/1.1 connection. The origin may be closing it, so the request must be
+    /// repeatable.
     pub kept: bool,
     /// Whether the request needs a new connection that no other request uses.
     pub fresh: bool,
@@ -64,8 +64,8 @@ pub struct OriginConnection {
 // === impl Origins ===
 
 impl Origins {
-    /// Creates an empty set of connections, whose certificates are verified against the file `roots`. Keeps at most
-    /// about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections.
+    /// Creates an empty set. Certificates are verified against the file `roots`. At most about `max` idle HTTP/1.1
+    /// connections are kept. From about `max` HTTP/2 connections on, each new one replaces an idle one.
     pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -141,8 +141,8 @@ impl Origins {
         kept.map(Server::http1)
     }
 
-    /// If another request is already connecting there, waits for its connection, and shares it if it is HTTP/2. Also
-    /// returns whether another request opened the connection.
+    /// Opens a connection to `address`, or waits for and shares an HTTP/2 connection that another request is opening.
+    /// Also returns whether another request opened the connection.
     async fn connect(
         self: &Arc<Self>,
         origin: &Origin,
@@ -224,7 +224,7 @@ impl Wanted {
     }
 }
 
-/// Drops connections that can no longer be used, until none are left.
+/// Periodically drops connections that can no longer be used. Ends when nothing is kept.
 async fn sweep(origins: Weak<Origins>) {
     loop {
         tokio::time::sleep(SWEEP).await;
@@ -233,8 +233,8 @@ async fn sweep(origins: Weak<Origins>) {
             continue;
         }
         origins.is_swept.store(false, Ordering::SeqCst);
-        // A request may have kept a connection since, and started no task because it saw this one running. So end only
-        // if nothing is left, or if another task has started.
+        // Just before this `store`, a request may have kept a connection and started no task, because this one still
+        // ran. So end only if nothing is left, or if another task has started.
         if !origins.sweep(Instant::now()) || origins.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -242,7 +242,7 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long an HTTP/2 connection for one request stays open after this request.
+/// How long an HTTP/2 connection that is not shared stays open after its only request.
 const ALONE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

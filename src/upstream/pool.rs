@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 
 use crate::origin::{Host, Origin, Scheme};
 
-/// Decides which requests can use a connection: the address, and over TLS the host for which the certificate was
+/// Requests with equal keys can use the same connection. Over TLS, the key has the host for which the certificate was
 /// verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PoolKey {
@@ -88,7 +88,7 @@ impl<V> Shards<V> {
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// Keeps about `max` connections, and never more than [`SHARDS`] above that.
+    /// Keeps at most about `max` connections, and never more than `max` + [`SHARDS`].
     pub fn new(max: usize) -> Self {
         Self {
             kept: Shards::new(),
@@ -112,7 +112,7 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// If the pool is full, drops the half of the connections in the shard that would expire first.
+    /// Keeps `connection` for up to `time`. If the pool is full, drops the half of the shard that would expire first.
     pub fn keep(&self, key: PoolKey, connection: T, time: Duration, now: Instant) {
         let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= self.max;
         let mut shard = self.kept.of(&key);
@@ -167,7 +167,7 @@ impl Keep for Stream {
     }
 }
 
-/// Most machines have fewer worker threads, so a thread seldom waits for a lock.
+/// Most machines have fewer worker threads than this, so a thread seldom waits for a lock.
 pub const SHARDS: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The origin's side of an exchange: sends the request and receives the response, over HTTP/1.1, HTTP/2 or FTP.
+//! Sends a request to an origin and receives the response, over HTTP/1.1, HTTP/2 or FTP.
 
 use std::task::{Context, Poll, ready};
 
@@ -33,10 +33,10 @@ pub struct Http2 {
 pub enum Repeat {
     /// The origin might have processed the request.
     Never,
-    /// The origin has certainly not processed it, or it is idempotent and the origin closed an existing connection
-    /// instead of responding.
+    /// The origin has certainly not processed the request, or the request is idempotent and the origin closed an
+    /// existing connection instead of responding.
     Always,
-    /// The origin has not processed it: the origin demands HTTP/1.1, or HTTP/2 cannot transmit the target.
+    /// The origin demands HTTP/1.1, or HTTP/2 cannot transmit the target. The request was not processed.
     OverHttp1,
 }
 
@@ -211,7 +211,7 @@ impl Server {
         }
     }
 
-    /// Returns an HTTP/1.1 connection that another request can use.
+    /// Returns the connection if it is HTTP/1.1 and another request can use it.
     pub fn into_kept(self) -> Option<Stream> {
         match self {
             Self::Http1(server) => server.into_kept(),
@@ -220,8 +220,8 @@ impl Server {
         }
     }
 
-    /// Returns the connection to the origin, which is a WebSocket from now on. Call this after the head of the `101`
-    /// response was read.
+    /// Returns the connection, which the caller uses as a WebSocket. Call this after the head of the `101` response was
+    /// read.
     ///
     /// # Errors
     /// Fails if the connection is HTTP/2 or FTP, which have no `101`.
@@ -232,12 +232,12 @@ impl Server {
         }
     }
 
-    /// Returns whether and how to repeat a request that failed with `fault`. Pass `may_repeat` if the request is
+    /// Returns whether and how to repeat a request that failed with `fault`. Set `may_repeat` if the request is
     /// idempotent and used a connection that already existed.
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Repeat {
         let (again, is_unanswered) = match self {
             Self::Http1(server) => (Repeat::Never, server.bytes_read() == 0),
-            // While the HTTP/2 connection is open, only this request has failed.
+            // If the HTTP/2 connection is still open, the origin has received this request and reset its stream.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
             Self::Ftp(_) => (Repeat::Never, false),
         };
@@ -255,7 +255,7 @@ impl Server {
 impl Http2 {
     fn stream(&mut self) -> Result<&mut http2::Stream, Fault> {
         let stream = self.stream.as_mut();
-        stream.ok_or_else(|| Fault::Internal("it has sent no head".to_owned()))
+        stream.ok_or_else(|| Fault::Internal("it has not sent the head of the request".to_owned()))
     }
 
     fn failed(&mut self, error: StreamError) -> Fault {

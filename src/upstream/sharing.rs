@@ -24,7 +24,7 @@ pub struct Sharing {
 #[derive(Debug, Default)]
 struct ServerState {
     connections: Vec<Connection>,
-    /// Set while a request opens a connection that others wait for. Becomes true if they can share it.
+    /// `Some` while a request opens a connection that others wait for. The value says whether they can share it.
     opening: Option<Arc<SetOnce<bool>>>,
     /// Until this time, the server is assumed to have no HTTP/2, so requests do not wait for a connection to share.
     http1_until: Option<Instant>,
@@ -104,7 +104,7 @@ impl Sharing {
         NextStep::OpenAlone
     }
 
-    /// If there are too many connections, closes the least recently used one that no request uses.
+    /// Lets requests share this connection. If there are too many, closes the least recently used idle one.
     pub fn keep(&self, key: &PoolKey, shared: SharedConnection, now: Instant) {
         let mut shard = self.servers.of(key);
         let count: usize = shard.values().map(|servers| servers.connections.len()).sum();
@@ -129,7 +129,7 @@ impl Sharing {
         }
     }
 
-    /// Removes closed connections, and servers about which nothing is known. Returns whether anything is left.
+    /// Removes closed connections and empty server states. Returns whether any server state is left.
     pub fn sweep(&self, now: Instant) -> bool {
         let mut is_left = false;
         for mut shard in self.servers.each() {
@@ -202,7 +202,7 @@ impl Drop for OpeningGuard<'_> {
 const MAX_WAITS: usize = 2;
 /// How long a server is assumed to support only HTTP/1.1. New connections still offer it HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
-/// In a shard with this many servers, robotgate does not record that another one has no HTTP/2.
+/// In a shard with this many servers, [`Sharing::note_http1`] records nothing.
 const MAX_KNOWN: usize = 256;
 
 #[cfg(test)]

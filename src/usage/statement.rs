@@ -65,7 +65,7 @@ impl UseStatement {
         }
     }
 
-    /// Returns the line of the robots.txt that makes the statement, if a line makes it.
+    /// Returns the number of the line in the robots.txt, if the statement comes from there.
     #[must_use]
     pub fn line(&self) -> Option<u32> {
         match self.source {
@@ -139,12 +139,12 @@ impl UseStatement {
 // === impl WhyRefused ===
 
 impl WhyRefused {
-    /// Returns a sentence for people. `None` for `Forbidden`, because the site's own statement explains that.
+    /// Explains the refusal to people. `None` for `Forbidden`, which the site's own statement explains.
     pub fn sentence(self, purpose: &str) -> Option<String> {
         match self {
             Self::Forbidden => None,
             Self::Unknown => Some(format!(
-                "no vocabulary of the site allows the purpose {purpose}, and the configuration requires that \
+                "no statement of the site allows the purpose {purpose}, and the configuration refuses such requests \
                  (usage.unknown)"
             )),
             Self::Pending => Some(format!(

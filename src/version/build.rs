@@ -42,7 +42,7 @@ fn commit(folder: &Path) -> Option<String> {
         let Some(path) = git(folder, &["rev-parse", "--git-path", name]) else {
             continue;
         };
-        // If this named a missing file, Cargo would run this script before every build.
+        // If `rerun-if-changed` named a missing file, Cargo would run this script before every build.
         let path = folder.join(path);
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());

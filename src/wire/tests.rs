@@ -77,7 +77,7 @@ async fn a_complete_head_is_read_without_the_bytes_after_it() {
         assert_eq!(complete, HeadRead::Head, "{sent:?}");
         let length = at_once(wire.read(&mut read)).expect("it is there").expect("it is open");
         assert_eq!(&read[..length], head.as_bytes());
-        assert!(at_once(wire.read(&mut read)).is_none(), "not before it may: {sent:?}");
+        assert!(at_once(wire.read(&mut read)).is_none(), "the head has ended: {sent:?}");
     }
 }
 
@@ -97,7 +97,7 @@ async fn into_stream_needs_the_only_handle_and_no_unsent_bytes() {
     let (near, _far) = duplex(64);
     let wire = Wire::new(Box::new(near));
     let other = wire.clone();
-    assert!(wire.into_stream().is_none(), "another has it");
+    assert!(wire.into_stream().is_none(), "there is another handle");
     let mut writer = other.clone();
     at_once(writer.write_all(&[0; 100]))
         .expect("it does not wait")
@@ -113,7 +113,7 @@ async fn a_broken_connection_keeps_failing() {
     drop(far);
     at_once(wire.write_all(b"x"))
         .expect("it does not wait")
-        .expect("nobody knows yet");
+        .expect("the write is only buffered");
     assert!(wire.sent().await.is_err());
     assert!(at_once(wire.write_all(b"x")).expect("it does not wait").is_err());
 }

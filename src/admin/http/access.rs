@@ -1,5 +1,5 @@
-//! Access control. Clients must present the token if one is configured. Otherwise, only clients on this machine are
-//! served, and in a browser no web page of another origin. Does no I/O.
+//! Access control. If a token is configured, clients must present it. If none is configured, only clients on this
+//! machine are served, and requests from web pages of other origins are refused. Does no I/O.
 
 use std::{net::IpAddr, sync::Arc};
 

@@ -27,7 +27,7 @@ use super::limiter::ConnectionPermit;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionInfo {
-    /// Whether only this machine can reach the address of the connection.
+    /// Whether the client is on this machine: it connected to a loopback address or to the socket.
     pub(super) is_local: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn serve(
     }
 }
 
-/// A stream that limits the time in which the client must read a whole response.
+/// A stream that fails if the client takes too long to read a response.
 struct TimedIo<S> {
     stream: S,
     permit: Arc<ConnectionPermit>,
@@ -89,8 +89,7 @@ struct TimedIo<S> {
 // === impl TimedIo ===
 
 impl<S> TimedIo<S> {
-    /// Fails if the client has not read the waiting bytes in time. The time begins with the first call that sets
-    /// `waits`.
+    /// Fails if the client has not read the waiting bytes in time. The first call with `waits` starts the time limit.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
             self.permit.set_sending(true);

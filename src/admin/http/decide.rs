@@ -1,5 +1,5 @@
-//! Tells a bot whether it may fetch a URL, with the code and the robots.txt copies of the proxy. The decision is not
-//! logged, because no request is sent.
+//! Decides whether a bot may fetch a URL, as the proxy would: with its code and its robots.txt copies. These decisions
+//! are not logged, because no request is sent.
 
 use std::{
     borrow::Cow,
@@ -45,8 +45,8 @@ pub(super) struct DecisionFields {
     rule: Option<String>,
     line: Option<u32>,
     group: Option<String>,
-    /// `read_as` is `None` if this reading does not change the path.
     reading: Option<&'static str>,
+    /// The path in this reading; `None` if the reading is `sent`.
     read_as: Option<String>,
     robots_url: String,
     robots_status: Option<u16>,
@@ -55,11 +55,11 @@ pub(super) struct DecisionFields {
     robots_error: Option<String>,
     /// In seconds, if the refusal is temporary.
     retry_after: Option<u64>,
-    /// The earliest time at which the request would be forwarded; `None` if that is now.
+    /// When the request would be forwarded; `None` if `[pace]` does not delay it.
     not_before: Option<Timestamp>,
     /// The limit of `[pace]` that delays or refuses the request.
     pace_cause: Option<&'static str>,
-    /// `None` if the bot has no purposes.
+    /// `None` if the bot has no purposes, or if robots.txt disallows the URL.
     usage: Option<UsageFields>,
 }
 
@@ -163,7 +163,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
 
 async fn decide(context: &Context, question: &DecideParams, given: Option<&Given>) -> Result<DecisionFields, String> {
     let target = question.target()?;
-    // Decisions can start fetches, which bots need too. The semaphore is never closed.
+    // A limit, because decisions can start fetches and so delay those for bots. The semaphore is never closed.
     let _turn = context.deciding.acquire().await;
     if let Some(given) = given {
         let (Given { generation, lookup }, question) = (given.clone(), question.clone());

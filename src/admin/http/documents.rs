@@ -33,7 +33,7 @@ pub(super) async fn openapi() -> impl IntoResponse {
     file("application/json", OPENAPI)
 }
 
-/// Browsers must not cache the file, because an upgrade of robotgate can change it.
+/// Browsers must ask before they reuse the file, because an upgrade of robotgate can change it.
 fn file(kind: &'static str, text: &'static str) -> ([(HeaderName, &'static str); 2], &'static str) {
     let fields = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
     (fields, text)

@@ -175,7 +175,7 @@ impl LoggedRefusal<'_> {
 
 struct Term {
     text: String,
-    /// A quoted term is a word, whatever it contains.
+    /// Whether the term begins with a quotation mark. It is then a word, whatever it contains.
     is_quoted: bool,
 }
 

@@ -11,8 +11,8 @@ pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
 
-/// Returns 503, so that a load balancer sends bots to another proxy, when robotgate stops, or while it cannot write the
-/// audit log or required evidence. The text also names lesser problems.
+/// Returns 503 while robotgate stops, or cannot write the audit log or required evidence. A load balancer then sends
+/// bots to another proxy. The text also names lesser problems.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())
@@ -38,7 +38,7 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
         ];
         let troubles = troubles.into_iter().flatten().map(|trouble| format!("{trouble}\n"));
         let (status, state) = match context.live.generation().evidence_is_stalled() {
-            // With `evidence.required`, no request can be decided with a new robots.txt now.
+            // With `evidence.required`, robotgate uses no newly fetched robots.txt until it can store evidence again.
             true => (StatusCode::SERVICE_UNAVAILABLE, "evidence cannot be stored\n"),
             false => (StatusCode::OK, "ready\n"),
         };

@@ -78,7 +78,7 @@ impl Form for DecideParams {
 }
 
 impl DecideParams {
-    /// Parses the URL. The error is a sentence.
+    /// Checks the agent and parses the URL. The error is a sentence.
     pub(super) fn target(&self) -> Result<Target, String> {
         check_agent(&self.agent)?;
         let target = Target::parse(&self.url);
@@ -144,7 +144,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     })
 }
 
-/// Turns an error of serde into a message that names the parameter, if its form is known.
+/// Turns an error of serde into a message for people. Returns `None` for an error of unknown form.
 fn in_words(why: &str) -> Option<String> {
     if let Some((value, known)) = why.split_once(NOT_A_PURPOSE) {
         let value = value.strip_prefix("purpose: ").unwrap_or(value);
@@ -166,7 +166,7 @@ fn in_words(why: &str) -> Option<String> {
         let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
         return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
     }
-    // Only an error about a value begins with the name of a parameter, which contains no space.
+    // An error about a value begins with the name of its parameter, which contains no space.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
         return Some(format!("{name} is too large"));

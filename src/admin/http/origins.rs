@@ -93,7 +93,7 @@ pub(super) async fn list(
         return Ok((warning, Json(sorted::list(context, selection).await?)));
     }
     let after = range.after;
-    // Only the first page flushes, so that reading the others causes no more writes.
+    // Flush only for the first page, so that reading the next pages causes no more writes.
     let warning = match after.is_empty() {
         true => context.flush_writes().await,
         false => None,
@@ -118,8 +118,8 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// Searches for a page of at most `limit` origins, or fewer at `deadline`. `read` searches the part of the file that
-/// begins at its argument, and returns the name at which the next part begins.
+/// Searches until it has found `limit` origins or `deadline` has passed. `read` searches the part of the file that
+/// begins at its argument, and returns the rows that it found and the name at which the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,
@@ -311,7 +311,7 @@ mod tests {
                 SystemTime::UNIX_EPOCH,
             )
         };
-        // Each read returns the next two origins. Only every third origin matches.
+        // Each read searches two origins. Only every third origin matches.
         let read = |start: String| {
             let from = origins.iter().position(|origin| origin.to_string() == start);
             let from = from.unwrap_or_default();

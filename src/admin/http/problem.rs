@@ -27,8 +27,8 @@ pub(super) enum Problem {
     #[error("this is not the token of admin.token-file")]
     WrongToken,
     #[error(
-        "without a token, this listener answers only if the Host is an IP address or localhost, to keep web pages \
-         out (DNS rebinding)"
+        "without admin.token-file, this listener answers only if the Host is an IP address or localhost, to keep web \
+         pages out (DNS rebinding)"
     )]
     Host,
     #[error("this address requires a token, but the running configuration has no admin.token-file")]

@@ -40,13 +40,13 @@ pub(super) struct Selection {
 
 #[derive(Serialize)]
 pub(super) struct Refusals {
-    /// Sent as `after`, this value selects only newer refusals.
+    /// A request with this value as `after` gets only newer refusals.
     next: u64,
-    /// Refusals after `after` that are no longer in memory.
+    /// How many refusals newer than `after` are no longer in memory.
     missed: u64,
     held: usize,
     oldest: Option<Timestamp>,
-    /// Refusals after `after` that pass the filter.
+    /// How many refusals newer than `after` pass the filter.
     found: usize,
     refusals: Vec<Box<RawValue>>,
     reasons: BTreeMap<&'static str, &'static str>,
@@ -149,7 +149,7 @@ fn passes(filter: &Filter, line: &[u8]) -> bool {
     filter.is_empty() || parse(line).is_some_and(|refusal| filter.passes(&refusal))
 }
 
-/// Changes a text that a spreadsheet would take for a formula.
+/// Returns a value as a cell that no spreadsheet takes for a formula.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),

@@ -1,4 +1,4 @@
-//! The routes of the API, and what all responses share: the security fields and the time limit.
+//! The routes of the API, the time limit for a response, and the security fields that the admin listener adds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -108,7 +108,7 @@ async fn guarded(mut response: Response) -> Response {
 
 /// Maximum size of a request's content, in bytes.
 const MAX_CONTENT: usize = 1024 * 1024;
-/// Time limit for a response, enough for a request with many questions.
+/// Time limit for a response, enough for a `decide` request with many URLs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// A page may load only files of this origin, and other pages may not show it in a frame.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \

@@ -26,7 +26,7 @@ pub(super) struct SiteVersions {
     origin: String,
     /// The oldest first. Empty without a store of evidence.
     versions: Vec<Version>,
-    /// The difference between `from` and `to`, or between `to` and the version before it.
+    /// The difference between `to` and `from`, by default the version before `to`.
     difference: Option<Difference>,
 }
 

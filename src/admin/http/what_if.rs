@@ -49,7 +49,7 @@ struct Site {
 
 #[derive(Serialize)]
 struct WhatIfReply<'s> {
-    /// The oldest decisions, which were not decided again because the time ran out.
+    /// How many of the oldest decisions were not decided again because the time ran out.
     skipped: usize,
     #[serde(flatten)]
     report: SummaryOutput<'s>,
@@ -140,7 +140,7 @@ fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
             .filter(|sha256| !found.contains_key(*sha256))
             .copied()
             .collect();
-        // If the store cannot be read, the answer says that texts are missing.
+        // If the store of evidence cannot be read, the response says that texts are missing.
         if let (Some(path), false) = (&evidence, rest.is_empty())
             && let Ok(texts) = EvidenceReader::open(path).and_then(|reader| reader.read(&rest))
         {

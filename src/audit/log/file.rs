@@ -1,4 +1,4 @@
-//! Opens the log's file for appending, or checks, without creating the file, whether that would succeed.
+//! Opens the log's file for appending. Can also check whether that would succeed, without creating the file.
 
 use std::{
     fs::{File, OpenOptions},

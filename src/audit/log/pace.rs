@@ -1,5 +1,5 @@
-//! Decides from the times of earlier writes whether requests write to the output themselves, and whether a batch waits
-//! a moment for more lines. Reads no clock.
+//! Decides whether requests write to the output themselves, and whether a batch waits a moment for more lines. Both
+//! depend on earlier writes. Reads no clock.
 
 use std::time::{Duration, Instant};
 
@@ -58,9 +58,9 @@ const SLOW: Duration = Duration::from_millis(10);
 const SLOW_FOR: u32 = 10;
 /// Maximum time that the output counts as slow after one slow write.
 const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
-/// After this many consecutive batches with one line each, batches no longer wait for more lines.
+/// After this many consecutive batches with at most one awaited line, most batches do not wait for more lines.
 const LONELY: u32 = 4;
-/// One batch in this many still waits for more lines.
+/// Even then, one batch in this many waits for more lines.
 const PROBE: u32 = 16;
 
 #[cfg(test)]

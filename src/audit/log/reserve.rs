@@ -53,7 +53,7 @@ impl State {
 // === impl Reserved ===
 
 impl Reserved {
-    /// Submits the line, which can be longer than the reserved room, without waiting until it is written.
+    /// Submits the line without waiting. It can be longer than the reserved room.
     pub fn append(self, line: &[u8]) {
         self.log.append_now(line);
     }

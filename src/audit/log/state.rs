@@ -1,4 +1,4 @@
-//! The state that the threads that submit lines share with the threads that write them.
+//! The state that is shared by the threads that submit lines and those that write them.
 
 use std::{
     fmt,
@@ -34,10 +34,10 @@ pub(super) struct SharedLog {
     pub(super) state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
-    /// Notified when a batch was written or lost: the first one for even numbers of batches, the second one for odd
-    /// numbers. Requests wait only for the batch that is being written and the next one.
+    /// Notified when a batch was written or lost: `done[0]` for batches with even numbers, `done[1]` for the others.
+    /// Requests wait for two batches at most: the one that is being written, and the next.
     pub(super) done: [Notify; 2],
-    /// Notified when more lines may fit into `lines`.
+    /// Notified when there may be room for more lines.
     pub(super) freed: Notify,
     /// Set when a request first waits for a line.
     pub(super) request_runtime: OnceLock<RequestRuntime>,
@@ -67,7 +67,7 @@ pub(super) struct State {
     pub(super) spare: Vec<u8>,
     pub(super) pace: Pace,
     pub(super) crowd: Coalescing,
-    /// Whether a request waits a moment before it writes `lines`, so that other requests can add theirs.
+    /// Whether a request has promised to write `lines`.
     pub(super) gathering: bool,
     pub(super) needs_log_thread: bool,
     /// Whether the log's own thread periodically checks for lines that no request writes.
@@ -93,8 +93,8 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
-    /// Whether other threads go on while the output blocks one. Also set for tokio's current-thread runtime, which only
-    /// tests use here.
+    /// Whether the runtime has other threads while a write blocks one. Also set for tokio's current-thread runtime,
+    /// which only tests use here.
     pub(super) has_others: bool,
 }
 
@@ -169,8 +169,8 @@ impl SharedLog {
         state.asleep = false;
     }
 
-    /// Ends a write of `batch`, and notifies the requests that wait for the batch. If it is incomplete and not `lost`,
-    /// the log's own thread continues it.
+    /// Ends a write of `batch`. If the batch is complete or `lost`, notifies the requests that wait for it. Otherwise,
+    /// the log's own thread writes the rest.
     pub(super) fn give_back(&self, sink: Sink, mut batch: Batch, lost: bool) {
         let mut state = self.state.lock();
         state.sink = Some(sink);
@@ -236,7 +236,7 @@ impl State {
         Some((sink, batch))
     }
 
-    /// Replaces the output with `other`, if no thread is writing. Returns the old output.
+    /// Replaces the output with `other`, if there is one and no thread is writing. Returns the old output.
     pub(super) fn change_sink(&mut self) -> Option<Sink> {
         let sink = self.sink.as_mut()?;
         let old = std::mem::replace(sink, self.other.take()?);
@@ -268,7 +268,7 @@ impl Batch {
         self.bytes.len() - self.done
     }
 
-    /// Prepares the rest of the batch for another output, which gets the whole of a line that was cut.
+    /// Goes back to the start of a line that was cut, so that another output gets the whole line.
     pub(super) fn restart_cut_line(&mut self) {
         self.done = memchr::memrchr(b'\n', &self.bytes[..self.done]).map_or(0, |end| end + 1);
     }

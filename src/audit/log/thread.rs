@@ -1,5 +1,5 @@
-//! The log's own thread. If the output is a pipe, is slow or fails, it writes everything, otherwise only the lines that
-//! no request waits for.
+//! The log's own thread. It writes the lines that no request waits for. If the output is slow, fails or is not a
+//! regular file, it writes all lines.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use super::state::{Batch, SharedLog, Sink, State};
 
 struct NextCheck {
     at: Instant,
-    /// The batch that collected lines at the previous check. If it still does, no request has written them.
+    /// [`State::batch`] at the previous check. If it is still the same, no request has written the lines.
     batch: u64,
 }
 
@@ -38,8 +38,7 @@ impl SharedLog {
                 state = self.state.lock();
                 continue;
             }
-            // While a request writes, `sink` is `None`. Do not end then, because this thread continues a write that
-            // fails.
+            // While a request writes, `sink` is `None`. Do not end yet: if the write fails, this thread continues it.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
                 return;
@@ -105,7 +104,7 @@ impl SharedLog {
                 Err(error) => error,
             };
             if !stalled {
-                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written; requests wait until it can be written");
+                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written; requests wait up to 10 s for it, and then get a 503");
                 stalled = true;
             }
             let mut state = self.state.lock();
@@ -136,8 +135,8 @@ impl SharedLog {
     }
 }
 
-/// How often to check for unwritten lines and for a blocked write. The second check that finds a line unwritten writes
-/// it.
+/// How often to check for unwritten lines and for a blocked write. A line is written after the second check that finds
+/// it unwritten.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);

@@ -65,7 +65,7 @@ pub(super) struct Shown {
     pub(super) why: String,
 }
 
-/// The part of a line that says whom and what it is about.
+/// The part of a line that names the bot and the URL.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
     /// The name of the bot and the method. Lines that are not about a request have other words here, or none.
@@ -143,7 +143,7 @@ impl Record {
         let rules = match self.rules.as_deref() {
             Some("unchanged") => "the rules are the same".to_owned(),
             Some(_) => format!("rules: {} added, {} removed", self.rules_added, self.rules_removed),
-            None => "not compared".to_owned(),
+            None => "the rules were not compared".to_owned(),
         };
         let (requests, denied, allowed) = (self.requests, self.newly_denied, self.newly_allowed);
         let effect = match requests {
@@ -202,7 +202,7 @@ impl Record {
     }
 }
 
-/// Returns the reason of a decision and its rule, as text. If the reason is `rule`, the rule alone says enough.
+/// Returns the reason and the rule of a decision, as text. If the reason is `rule`, returns only the rule.
 pub fn basis<'r>(reason: &'r str, rule: Option<&'r str>) -> Cow<'r, str> {
     match rule {
         Some(rule) if reason == Reason::Rule.as_str() => rule.into(),

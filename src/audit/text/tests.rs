@@ -64,8 +64,8 @@ fn a_decision_is_a_line() {
         ),
         (
             r#"{"reason":"usage","usage":{"refused":{"why":"unknown","purpose":"search"}}}"#,
-            "13:24:48Z deny   ExampleBot GET http://a.example/page  usage: no vocabulary of the site allows the purpose \
-             search, and the configuration requires that (usage.unknown)",
+            "13:24:48Z deny   ExampleBot GET http://a.example/page  usage: no statement of the site allows the purpose \
+             search, and the configuration refuses such requests (usage.unknown)",
         ),
         (
             r#"{"reason":"usage","usage":{"refused":{"why":"pending","purpose":"tdm"}}}"#,
@@ -109,7 +109,7 @@ fn a_failed_completion_is_a_line() {
     assert_eq!(
         shown(&lines, failed, None),
         "13:24:49Z error  request 1  502 connection_refused: the server refused the connection\n",
-        "one whose decision is not known"
+        "a completion without a known decision"
     );
 }
 
@@ -184,7 +184,7 @@ fn a_changed_robots_txt_is_a_line() {
         (
             r#""robots_sha256_before":null,"robots_sha256":"2e","rules":null,"rules_added":0,"rules_removed":0,
                "requests":0,"newly_denied":0,"newly_allowed":0"#,
-            "the site has a robots.txt now; not compared",
+            "the site has a robots.txt now; the rules were not compared",
         ),
     ] {
         let record = format!(
@@ -254,7 +254,7 @@ fn a_terminal_shows_a_long_url_shortened_and_the_full_reason() {
     );
     assert!(line.ends_with("y…\n") && line.len() < 200, "{line}");
     let piped = shown(&lines(), &denied, None);
-    assert!(piped.contains(&url), "no terminal, no width: {piped}");
+    assert!(piped.contains(&url), "without a terminal, no URL is shortened: {piped}");
 }
 
 #[test]

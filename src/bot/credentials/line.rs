@@ -66,7 +66,7 @@ impl fmt::Display for BadLine {
             match self.fault {
                 LineFault::Name => "the line does not begin with a name that a credential can have",
                 LineFault::Kind => "the name is not followed by a kind of hash that robotgate knows",
-                LineFault::Spoilt => "the salt or the hash is incomplete",
+                LineFault::Spoilt => "the salt or the hash is invalid",
             }
         )
     }

@@ -125,7 +125,7 @@ fn a_credential_record_is_valid_while_its_secret_is_in_the_file() {
     let idle = Credentials::parse(&first).expect("a good file");
     assert!(
         idle.recheck(&credential_record).is_none(),
-        "it stands for nobody any more"
+        "it identifies no bot any more"
     );
 }
 

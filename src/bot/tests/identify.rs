@@ -64,8 +64,8 @@ fn certificate(name: &str) -> ClientCertificate {
     ClientCertificate::from_der(certificate.der()).expect("it can be read")
 }
 
-/// `misfit`: the proof is for another bot. `ask`: there is no valid proof, and a credential would be accepted.
-/// `unproven`: there is none, and no credential would be accepted.
+/// `misfit`: the proof is for another bot. `ask` and `unproven`: there is no valid proof, and a credential would be
+/// accepted (`ask`) or not (`unproven`).
 fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),
@@ -97,7 +97,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     // The field names two bots, and the proof is not for the one that comes first in the configuration.
     ("free-fetch b-fetch",   "misfit",  "b",           "free"),
     ("free-fetch a-fetch",   "a",       "a",           "free"),
-    // The field names nothing, or only a browser.
+    // There is no field (`none`), or it names nothing or only a browser.
     ("none",                 "a",       "Missing",     "Missing"),
     ("",                     "a",       "Missing",     "Missing"),
     (CHROME,                 "a",       "BrowserOnly", "BrowserOnly"),

@@ -80,7 +80,7 @@ impl HistoryArgs {
             (Some(show), _) => {
                 let version = versions.find(show).map_err(failed)?;
                 if version.sha256.is_none() {
-                    return Err(CacheError::Unknown(format!("{origin} had no robots.txt then")));
+                    return Err(CacheError::Unknown(format!("{origin} had no robots.txt at that time")));
                 }
                 let text = versions.text(version).map_err(failed)?;
                 match io::stdout().is_terminal() {

@@ -61,7 +61,7 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// If `width` is set, cuts long origins in the middle, so that a row has at most `width` columns.
+/// If `width` is set, cuts long origins in the middle, to at least `MIN_ORIGIN` columns, so that rows fit into `width`.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
     let shares = rows.iter().any(|row| row.source.is_some());

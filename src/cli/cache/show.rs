@@ -53,10 +53,10 @@ impl ShowArgs {
     }
 }
 
-/// `policy` says which requests robotgate refuses while it cannot fetch the robots.txt.
+/// `policy` says how long robotgate refuses requests while it cannot fetch the robots.txt.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
-    // The last fetch does not tell: after a failed fetch, an earlier robots.txt can still be valid.
+    // Do not use `failing_since`: after a failed fetch, an earlier robots.txt can still be valid.
     let fails = row.kind().is_some_and(AnswerKind::fails);
     let mut out = String::new();
     let mut say = |name: &str, value: String| {

@@ -57,7 +57,7 @@ fn report(stats: &Stats) -> String {
             let Running { memory_origins, .. } = running;
             let (bytes, most) = (Size(running.memory_bytes), Size(running.memory_max_bytes));
             say("Memory", format!("{memory_origins} origins, {bytes} of {most}"));
-            say("Waiting", format!("{} to be written", running.waiting_writes));
+            say("Waiting", format!("{} origins to be written", running.waiting_writes));
             say("Fetches", format!("{} running", running.fetches));
         }
         None => say("Proxy", "no proxy runs with this file".to_owned()),

@@ -95,7 +95,7 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// In characters: the length of 128 random bits in base64.
 const MIN_GIVEN: usize = 22;
-/// In bytes. robotgate ignores a Proxy-Authorization field whose name, colon and secret have more than 1024 bytes.
+/// In bytes. The proxy ignores a credential if `name:secret` has more than 1024 bytes.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) enum WriteError {
     SystemRoot { path: String, error: pem::PemError },
 }
 
-/// Fails if the path has characters that need quotation marks in some client's settings, or separate values there.
+/// Fails if the path has a character that some client's settings would have to quote, or would take as a separator.
 pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = path.to_str().map(|text| text.trim_end_matches('/'));
@@ -138,8 +138,8 @@ fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
     })
 }
 
-/// The root certificates of Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. Do not use `SSL_CERT_FILE`,
-/// which an earlier `robotgate env` may have set to another file.
+/// The root certificates of Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. Do not use the variable
+/// `SSL_CERT_FILE`: an earlier `robotgate env` may have set it.
 const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

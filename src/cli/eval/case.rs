@@ -1,4 +1,5 @@
-//! Answers one line of `robotgate eval`, which is a JSON object. Unknown fields are copied to the answer as written.
+//! Answers one input line of `robotgate eval`, a JSON object. The answer repeats its fields, except the robots.txt and
+//! those that the answer itself sets.
 
 use std::{
     borrow::Cow,
@@ -19,7 +20,7 @@ use crate::usage::{Label, Vocabulary};
 
 use super::cache::Cache;
 
-/// One cache for `robots` (text) and one for `robots_b64`, in which the same JSON string is a different robots.txt.
+/// A cache for `robots` and one for `robots_b64`: the same JSON string has another meaning in each.
 pub(super) struct Files {
     text: Cache,
     base64: Cache,
@@ -158,7 +159,7 @@ impl<'a> Fields<'a> {
         string(name, self.get(name).ok_or(BadLine::Missing(name))?)
     }
 
-    /// Returns the last field `name`, as JSON parsers do. A field that is `null` counts as missing.
+    /// If several fields have this name, the last one counts, as in most JSON parsers. `null` counts as missing.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, json) = self.0.iter().rfind(|(known, _)| known == name)?;
         (json.get() != "null").then_some(*json)

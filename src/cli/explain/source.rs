@@ -101,7 +101,7 @@ impl Source {
         }
     }
 
-    /// Returns the fetch for the JSON output. For a file, its time and status are missing.
+    /// Returns the result of the fetch for the JSON output. For a file, it has no time and no status.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
             Self::Unasked => FetchRecord::of_decision(decision),

@@ -172,7 +172,7 @@ fn verdict(
         let seconds = delay.as_secs_f64();
         writeln!(
             out,
-            "The proxy sends it at least {seconds} s after the previous request to this site ([pace]: {by})."
+            "The proxy sends the request at least {seconds} s after the previous request to this site ([pace]: {by})."
         )?;
     }
     if let Some(proofs) = &report.proofs {
@@ -202,10 +202,10 @@ fn verdict(
     }
 }
 
-/// Returns why bots may not reach the site, or how much too long its Crawl-delay is.
+/// Returns why bots may not reach the site, or that its Crawl-delay is too long.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
-        // `prohibited` is not set if the host's name had to be resolved first. The error of the fetch then says why.
+        // If only the host's resolved address is forbidden, `prohibited` is not set, but the fetch has failed.
         Reason::Egress => decision.shown_error(),
         _ => decision.prohibited.clone(),
     }
@@ -251,8 +251,8 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
     if report.statements.is_empty() {
         return Ok(());
     }
-    // The heading says that these lines do not decide. But a Crawl-delay can matter with `[pace]`, and lines about the
-    // use of content if the bot has purposes.
+    // A Crawl-delay can matter with `[pace]`, and lines about the use of content if the bot has purposes. The heading
+    // must not deny that.
     let decision = report.decision;
     let heading = match decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",

@@ -1,5 +1,4 @@
-//! Gets the robots.txt for `robotgate lint`: from a file, from standard input or, with the code of the proxy, from a
-//! site.
+//! Reads the robots.txt for `robotgate lint` from a file or standard input, or fetches it from a site like the proxy.
 
 use std::{
     ffi::OsString,
@@ -31,9 +30,10 @@ pub(super) enum Source {
 pub(super) struct LintInput {
     /// Where the robots.txt is from, escaped for a terminal.
     pub(super) name: String,
-    /// Can be a little longer than the part that robotgate uses, so that lint can show what is ignored.
+    /// `None` if the site has no robots.txt. Can be longer than the part that robotgate uses, so that lint can show the
+    /// first ignored bytes.
     pub(super) body: Option<Vec<u8>>,
-    /// `None` if the robots.txt was read from a file.
+    /// `None` unless the robots.txt was fetched from a site.
     pub(super) live: Option<Live>,
 }
 
@@ -113,7 +113,6 @@ impl Source {
     }
 }
 
-/// Returns whether a name looks like that of a site, and not like that of a file.
 fn is_like_a_site(name: &str) -> bool {
     let host = name.split('/').next().unwrap_or_default();
     let is_label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -163,8 +162,8 @@ impl Absence {
             Answer::Soft404 => (
                 true,
                 format!(
-                    "the server answers {} with a page that says there is no robots.txt: for Google, this allows \
-                     everything, for others nothing; make the server answer 404",
+                    "the server answers {} with a page that says there is no robots.txt: this allows everything \
+                     for Google's crawler and nothing for others; make the server answer 404",
                     fetched.status()
                 ),
             ),
@@ -179,6 +178,6 @@ impl Absence {
     }
 }
 
-/// Maximum lengths of a printed file name and of a printed reason, in bytes.
+/// Maximum lengths of a printed file name or URL, and of a printed reason, in bytes.
 const MAX_NAME: usize = 1000;
 const MAX_REASON: usize = 500;

@@ -39,7 +39,6 @@ impl Display for Way<'_> {
             (_, None, Some(detour)) => {
                 writeln!(f, "  {detour}, which is treated like a 404; that took {took:.3} s")?;
             }
-            // robotgate does not read the content of a response without rules, such as a 404.
             (_, None, None) => writeln!(f, "  answered in {took:.3} s")?,
         }
         if live.is_cut() {

@@ -163,8 +163,8 @@ impl<'c> Table<'c> {
         number.unwrap_or(default)
     }
 
-    /// Reads a whole number, for a key without a default. The error for a number out of range contains `things`, which
-    /// the number counts, and ends with `or`, such as `, or remove the key`.
+    /// Reads a whole number, for a key without a default. The error for a number out of range says what the number
+    /// counts (`things`, such as ` fetches at once`), and ends with `or`, such as `, or remove the key`.
     pub(in crate::config) fn number_in<T>(
         &self,
         [things, or]: [&str; 2],
@@ -248,7 +248,7 @@ impl<'c> Table<'c> {
     }
 }
 
-/// A duration or a size as written in the file: a string, or a number without a unit, which only some keys accept.
+/// A duration or a size as written in the file: a string, or a number without a unit, which only sizes accept.
 enum Amount<'c> {
     Text(&'c str),
     Number(i128),

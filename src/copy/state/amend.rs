@@ -1,5 +1,5 @@
-//! Merges two states of an origin, and corrects times after the clock was set. Neither makes a response or a failure
-//! look younger than it is, or brings back a response that was replaced.
+//! Merges two states of an origin, and corrects times after the clock was set. Afterwards, no response or failure looks
+//! younger than it is, and no replaced response comes back.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,8 +24,8 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // It is unknown what the earlier response means under this profile. Its text and the failures are still
-            // valid.
+            // Under this profile, the earlier response can mean something else. Keep only the last copy, parsed again,
+            // and the failures.
             let last_good = earlier
                 .last_good
                 .as_deref()

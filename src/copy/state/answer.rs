@@ -111,7 +111,7 @@ pub enum Severity {
     Bad,
 }
 
-/// The fetch that an answer is based on. If no copy decides, this is the last fetch.
+/// The fetch that an answer is based on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceFetch {
     /// HTTP status, if there was a response.

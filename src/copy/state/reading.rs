@@ -1,5 +1,5 @@
-//! Interprets the state of an origin again after a reload has changed the profile. Only what a response means can
-//! change, not its time.
+//! Interprets the state of an origin again after a reload has changed the profile. What a response means can change,
+//! but not when it was received.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -46,7 +46,7 @@ impl OriginState {
         self.copies().map(|copy| copy.robots.body().len()).sum::<usize>() > LARGE
     }
 
-    /// If the status of the last failure is no failure under `policy`, turns it into a response.
+    /// Turns the last failure into a response if its status is no failure under `policy`.
     fn with_failures_under(self, policy: &Policy) -> Self {
         let Some(failing) = &self.failing else { return self };
         let status = match failing.last.error {
@@ -65,7 +65,7 @@ impl OriginState {
         }
     }
 
-    /// If the status of the last response is a failure under `policy`, turns it into a failure.
+    /// Turns the last response into a failure if it is one under `policy`.
     fn with_answers_under(self, policy: &Policy) -> Self {
         let Some(answered) = &self.answered else { return self };
         let fails = match answered.meaning {

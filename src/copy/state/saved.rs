@@ -113,7 +113,7 @@ impl OriginState {
         }
     }
 
-    /// Returns the text of the last copy with rules, which [`save`](Self::save) leaves out.
+    /// Returns the text of the last copy with rules. [`save`](Self::save) leaves it out.
     pub fn text(&self) -> Option<&[u8]> {
         self.last_good.as_deref().map(|copy| copy.robots.body())
     }

@@ -100,7 +100,7 @@ impl History {
         second_of(self.source_fetch().expires.expect("something was fetched"))
     }
 
-    /// Returns the fetch on which an answer right after the last fetch is based.
+    /// Returns the fetch that the answer at the time `last` is based on.
     fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.last, &self.policy)
     }

@@ -100,7 +100,7 @@ fn a_crawl_delay_beyond_the_longest_is_clipped_or_refused() {
         refused.shown_error().as_deref(),
         Some("the site's Crawl-delay, 301 s, is longer than pace.crawl-delay-max, 300 s")
     );
-    // If a rule refuses the request anyway, the reason stays that rule.
+    // If a rule refuses the request anyway, the reason stays `rule`.
     assert_eq!(paced(identity, &file, "/private", refusing).reason, Reason::Rule);
     let file = Known::rules("User-agent: *\nCrawl-delay: 300\nDisallow:");
     assert_eq!(paced(identity, &file, "/", refusing).verdict, Verdict::Allow);

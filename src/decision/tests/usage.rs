@@ -60,7 +60,7 @@ pub(super) fn refused() -> Decision {
     decide_for(&[AiTrain], &Known::rules(NO_TRAINING), "/", enforced())
 }
 
-/// `purpose: vocabulary=value`, or only `purpose` if no statement of the site refuses it.
+/// `purpose: vocabulary label=value`, `purpose: pending`, or only `purpose` if no statement allows it.
 fn refusal(decision: &Decision) -> Option<String> {
     let refused = decision.usage.as_deref()?.refused?;
     Some(match refused {

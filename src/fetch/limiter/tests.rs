@@ -9,7 +9,7 @@ use super::*;
 struct Bench {
     limiter: Arc<FetchLimiter>,
     begun: mpsc::UnboundedSender<(usize, oneshot::Sender<()>)>,
-    /// The running fetches, each with a sender that ends it.
+    /// Receives each fetch when it begins, with a sender that ends it.
     running: mpsc::UnboundedReceiver<(usize, oneshot::Sender<()>)>,
     ends: Vec<(usize, oneshot::Sender<()>)>,
 }
@@ -93,7 +93,7 @@ async fn running_fetches_are_limited_and_the_oldest_waits_least() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_fetches_leave_permits_for_others() {
-    // One requester can have three of the four permits at most, and slow fetches two.
+    // A requester can have at most three of the four permits, and slow fetches can keep at most two.
     let mut bench = Bench::new(4);
     for number in 0..2 {
         drop(bench.ask(number).await);
@@ -105,14 +105,14 @@ async fn slow_fetches_leave_permits_for_others() {
     assert_eq!(
         bench.begun(),
         [0, 1, 2],
-        "one place is left, and there they go one by one"
+        "one permit is left, which the other fetches get one by one"
     );
     for number in 2..6 {
         bench.end(number).await;
         assert_eq!(bench.begun(), [number + 1]);
     }
     pass(GIVE_WAY_AFTER * 2).await;
-    assert_eq!(bench.begun(), [0; 0], "the slow ones have places of their own");
+    assert_eq!(bench.begun(), [0; 0], "the slow fetches keep their permits");
 }
 
 #[tokio::test(start_paused = true)]

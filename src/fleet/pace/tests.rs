@@ -244,7 +244,7 @@ async fn nonsense_in_the_hash_is_ignored() {
     server.command(&[b"SET", key(90).as_bytes(), b"another type"]).await;
     let slot = gate.reserve(&site(90), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(SlotReservation::Reserved(Duration::ZERO)));
-    // The limits allow this time, so the next slot comes after it.
+    // `last` may be up to `MAX_WAIT` in the future, so the script uses this value.
     set(&server, 91, "last", &in_time(MAX_WAIT / 2)).await;
     let slot = gate.reserve(&site(91), GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(SlotReservation::TooLate(_))), "{slot:?}");
@@ -265,7 +265,6 @@ async fn without_the_server_there_is_no_slot_and_nobody_waits() {
     server.kill();
     while gate.is_used() {
         assert_eq!(gate.reserve(&site(0), GAP, LONG, PATIENT).await, None);
-        // For a moment after a failed call, the robotgate makes no calls. Wait until the next call can fail.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let calls = gate.counts.calls.load(Ordering::Relaxed);

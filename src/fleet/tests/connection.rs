@@ -36,8 +36,8 @@ async fn a_message_that_is_repeated_later_changes_nothing() {
     until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
     let (tell, told_later) = mpsc::channel();
     let _joins_later = server.gate_with(&settings, move |notice| drop(tell.send(notice))).await;
-    // For each message that it receives, the second robotgate calls the server once. So one more call shows that it
-    // has read the repeated message.
+    // The second robotgate calls the server once for each message. So one more call shows that it has read the repeated
+    // message.
     let calls = get(&second.counts.calls);
     server
         .command(&[b"PUBLISH", b"test:messages", message.as_bytes()])

@@ -141,7 +141,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
-    // 20 calls take longer than a lease lasts if it is not renewed.
+    // The second robotgate's 20 calls take longer than a lease lasts without renewal.
     let work = until(|| get(&second.counts.calls) > 20);
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());

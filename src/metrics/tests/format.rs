@@ -16,9 +16,9 @@ fn full() -> Arc<Metrics> {
     metrics
 }
 
-/// Returns the metric families in `text`, the formatted metrics: each family's name, its type, and the name of each of
-/// its samples. Checks what both formats require: each family occurs once, its lines follow one another, it has a help
-/// text, and no series occurs twice.
+/// Parses formatted metrics, and returns the name of each family, its type and the names of its samples. Checks what
+/// both formats require: each family occurs once, its lines follow one another, it has a help text, and no series
+/// occurs twice.
 fn families(text: &str) -> Vec<(String, String, Vec<String>)> {
     let mut families: Vec<(String, String, Vec<String>)> = Vec::new();
     let (mut help, mut series) = (None, HashSet::new());

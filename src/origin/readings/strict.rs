@@ -29,7 +29,7 @@ pub struct Strict {
 enum Dots {
     AfterDecoding,
     BeforeDecoding(DotSegments),
-    /// The server resolves nothing, as with a program on Python's WSGI that compares the beginning of the path.
+    /// The server never resolves `/../`, like servers for Python's WSGI.
     Never,
 }
 
@@ -162,8 +162,7 @@ impl PathFeatures {
         })
     }
 
-    /// Returns whether a server that resolves `/../` at the time `dots` can read the path differently from one that
-    /// first decodes it.
+    /// Returns whether `dots` is [`Dots::AfterDecoding`] or can lead to a reading that differs from it.
     fn needs(self, dots: Dots) -> bool {
         let Dots::BeforeDecoding(before) = dots else {
             return dots == Dots::AfterDecoding || self.dots;
@@ -301,9 +300,9 @@ fn divide(
     out
 }
 
-/// The segment that [`divide`] is reading. The part that was read is at the end of the output.
+/// The segment that [`divide`] is reading. Its characters so far are at the end of the output.
 struct Segment {
-    /// Position of the slash before the segment.
+    /// Position in the output of the slash before the segment.
     slash: usize,
     /// How many dots the segment has. `None` if it has other characters too.
     dots: Option<usize>,
@@ -368,13 +367,13 @@ fn is_decoded_by_all(octet: u8) -> bool {
     octet.is_ascii_graphic() && !is_unreserved(octet) && !matches!(octet, b'%' | b'?' | b'#')
 }
 
-/// Like [`is_decoded_by_all`], for the query. Returns false for the separators of a form, and for `/`, so that rules
+/// Like [`is_decoded_by_all`], for the query. Returns false for separators of form fields, and for `/`, so that rules
 /// about paths do not apply to a URL in a query.
 fn is_decoded_in_query(octet: u8) -> bool {
     is_decoded_by_all(octet) && !matches!(octet, b'&' | b'=' | b'+' | b';' | b'/')
 }
 
-/// Replaces escapes such as `%u0061` by the usual ones in UTF-8. Returns `None` if there are none.
+/// Replaces escapes such as `%u0061` by those of UTF-8, here `%61`. Returns `None` if `target` has no such escapes.
 fn decode_unicode(target: &[u8]) -> Option<Vec<u8>> {
     if !memchr::memchr_iter(b'%', target).any(|at| unicode_escape(&target[at..]).is_some()) {
         return None;

@@ -8,7 +8,7 @@ use super::*;
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A request of a bot arrives. The numbers are the bot, and its gap and `max_wait` in milliseconds.
+    /// A request of a bot arrives. The numbers are the bot, and the request's gap and `max_wait` in ms.
     Come(u8, u64, u64),
     /// This many milliseconds pass.
     Pass(u64),

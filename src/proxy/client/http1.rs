@@ -160,7 +160,7 @@ impl Http1 {
             ..
         } = self;
         if is_cut || !session.will_keepalive() || !session.is_body_done() {
-            // A proper end of TLS would make a response that was cut off look complete.
+            // A TLS close_notify would make a response that was cut off look complete.
             if !is_cut {
                 at_once(wire.shutdown());
             }
@@ -202,5 +202,5 @@ impl ClientFault {
     }
 }
 
-/// Number of unsent bytes at which robotgate stops passing on the response.
+/// While this many bytes are unsent, robotgate does not pass on more of the response.
 const MAX_UNSENT: usize = 16 * 1024;

@@ -17,7 +17,6 @@ use crate::wire::at_once;
 pub(in crate::proxy) struct Http2 {
     session: HttpSession,
     body: Option<SendStream<Bytes>>,
-    /// Content that flow control does not allow robotgate to send yet.
     unsent: Bytes,
     ends: bool,
     ended: bool,

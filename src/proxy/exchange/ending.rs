@@ -83,8 +83,8 @@ impl Exchange {
     pub(in crate::proxy) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Wait until the log has room, so that a slow disk slows requests down instead of losing lines. After
-            // `append` gives up, hand the line over without waiting.
+            // Wait for room in the log, so that a slow disk delays requests and loses no lines. If the wait takes too
+            // long, submit the line anyway.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
@@ -157,7 +157,7 @@ impl Exchange {
 }
 
 impl Drop for Exchange {
-    /// Logs the end of an exchange that did not complete, because the program stops or panics.
+    /// Logs and counts an exchange that is dropped before its end, because robotgate stops or panics.
     fn drop(&mut self) {
         if self.completed {
             return;

@@ -118,8 +118,8 @@ async fn ask(
     exchange.note_sent();
     server.send_head(head, target, content.is_read(client))?;
     if server.version() == Version::HTTP_2 && client.waits_to_send() {
-        // Do not wait for a `100 Continue` from the origin: over HTTP/2, few send one, and clients need not wait for it
-        // (RFC 9110 §10.1.1).
+        // Let the client send its content now: over HTTP/2, few origins send a `100 Continue`, and robotgate need not
+        // wait for one (RFC 9110 §10.1.1).
         let go_on = ResponseHeader::build(StatusCode::CONTINUE, None);
         client.send_head(go_on.map_err(|error| Fault::from_pingora(&error))?, false)?;
     }
@@ -192,7 +192,7 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
     }
 }
 
-/// Returns the connection to the origin if it is now a WebSocket. Otherwise keeps it for further requests, if possible.
+/// If the connection to the origin is now a WebSocket, returns it. Otherwise keeps it for other requests, if possible.
 fn settle(
     ended: Relayed,
     server: Server,
@@ -214,6 +214,6 @@ fn settle(
     }
 }
 
-/// Maximum number of connections for one request. A further one is used if the origin closed the last one without a
+/// Maximum number of connections for one request. robotgate tries another if the origin closed a connection without a
 /// response, or said that it did not process the request.
 const MAX_TRIES: usize = 3;

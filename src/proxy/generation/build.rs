@@ -151,8 +151,8 @@ impl Generation {
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
         let privacy = &config.audit.privacy;
-        // Under other privacy settings, start a new list, because the old lines contain what the settings now leave
-        // out.
+        // After a change of the privacy settings, start with empty lists, because the old lines may contain what the
+        // new settings leave out.
         let recent = before.map(|before| match *privacy == before.config.audit.privacy {
             true => before.recent.clone(),
             false => Arc::new(before.recent.successor()),
@@ -177,8 +177,8 @@ impl Generation {
             changes: changes.clone(),
         };
         let same_store = before.filter(|before| Arc::ptr_eq(&before.store, &store));
-        // The old store would shrink only when files are added to it. If bots begin or cease to need `tdmrep.json`
-        // files, start with an empty store, so that it uses no memory that robots.txt copies may now use.
+        // If bots begin or cease to need `tdmrep.json` files, start with an empty store. The old one would keep
+        // memory that robots.txt copies may now use, because it shrinks only when files are added.
         let memory = MemoryShares::of(&config);
         let tdmrep_before = same_store
             .filter(|before| MemoryShares::of(&before.config).is_for_bots() == memory.is_for_bots())

@@ -1,5 +1,5 @@
 //! Logs in the audit log that robotgate starts, stops, reloads its configuration, or forgets an origin. Callers do not
-//! wait for these records, but the log keeps the order.
+//! wait for these records. The log keeps the order in which it gets them.
 
 use std::{
     net::SocketAddr,

@@ -73,7 +73,7 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
     Ok(host)
 }
 
-/// Returns the value by which the Host field spells the host like the request target, or `None` if it needs no change.
+/// Returns a value for the Host field in the spelling of the request target, or `None` if the field needs no change.
 /// Fails if the two name different hosts, or if one of them is not valid or can be read in two ways.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
@@ -93,7 +93,7 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
                 Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
-                // Only the URL standard allows this host, for example a name with braces.
+                // The URL standard allows this host, but RFC 3986 does not, for example a name with braces.
                 Some(_) => HeadError::TargetHost(HostPortError::Host),
             });
         }

@@ -48,7 +48,7 @@ pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) ->
     }
 }
 
-/// Checks Content-Length of a request over HTTP/2, which may be forwarded over HTTP/1.
+/// Checks the framing fields of a request that came over HTTP/2, because it may be forwarded over HTTP/1.
 pub(super) fn check_framing_fields(headers: &HeaderMap) -> Result<(), HeadError> {
     if headers.keys().any(|name| is_disguised(name.as_str())) {
         return Err(HeadError::Syntax(DISGUISED));

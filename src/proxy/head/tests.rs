@@ -15,7 +15,7 @@ fn pipe(capacity: usize) -> (Wire, DuplexStream) {
 async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let (stream, mut client) = pipe(size);
     let bytes = bytes.to_vec();
-    // Fails if the head is refused before all bytes are read.
+    // `write_all` fails if the head is refused before all bytes are read.
     tokio::spawn(async move { client.write_all(&bytes).await });
     Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
 }

@@ -49,7 +49,8 @@ pub(super) struct Accepting {
 // === impl Accepting ===
 
 impl Accepting {
-    /// Accepts connections until the proxy stops or the socket has to close, and then those that are already waiting.
+    /// Accepts connections until the socket has to close or, unless it is for operators, the proxy stops. Then accepts
+    /// those that still wait in the kernel's queue.
     pub(super) async fn run(mut self) {
         let for_operators = self.socket.speaks == Speaks::Admin;
         loop {

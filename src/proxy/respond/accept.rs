@@ -13,7 +13,7 @@ pub(super) enum Body {
 // === impl Body ===
 
 impl Body {
-    /// Returns the form that `Accept` prefers: JSON without a preference, and HTML only if it is named.
+    /// Returns the form that `Accept` prefers. This is JSON if it has no preference, and HTML only if it names HTML.
     pub(super) fn preferred(request: &HeaderMap) -> Self {
         let accept = Accept::of(request);
         let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);
@@ -27,8 +27,8 @@ impl Body {
     }
 }
 
-/// Returns whether `Accept` names HTML and does not prefer plain text. A browser's `Accept` does, other programs' do
-/// not.
+/// Returns whether `Accept` names HTML and does not prefer plain text. This is so for browsers, but seldom for
+/// other programs.
 pub(in crate::proxy) fn shows_html(request: &HeaderMap) -> bool {
     let accept = Accept::of(request);
     let html = accept.quality(&["text/html"]);

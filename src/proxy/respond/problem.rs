@@ -122,7 +122,7 @@ pub(super) fn what_to_do_about(error: ProxyError) -> &'static str {
     explained(error).map_or("", |(_, todo)| todo)
 }
 
-/// Returns what an error means and what to do about it, or `None` for errors that are never reported to a client.
+/// Returns what an error means and what to do about it, or `None` if clients never get the error or get other texts.
 pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'static str)> {
     Some(match error {
         ProxyError::DnsTimeout => (
@@ -172,7 +172,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // A refused request (`HttpRequestDenied`) has its own texts. The other types are only logged.
+        // A refusal or an exceeded limit (`HttpRequestDenied`) has texts of its own. The other types are only logged.
         ProxyError::HttpRequestDenied
         | ProxyError::ClientGone
         | ProxyError::Idle

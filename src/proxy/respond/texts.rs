@@ -108,8 +108,8 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Appends what the site says about the use of its content. Only for a refused request, also appends where, because the
-/// parameter `line` of a forwarded one is that of the rule.
+/// Appends what the site says about the use of its content. Appends where the site says so only if that decided the
+/// request: otherwise, the parameter `line` is the line of the rule.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
 //! Finds out from the first bytes of a client in a tunnel whether they are TLS, and which host the handshake requests
-//! (RFC 8446 §4.1.2, RFC 6066 §3). Does no I/O, and neither takes nor changes the bytes.
+//! (RFC 8446 §4.1.2, RFC 6066 §3). Does no I/O, and neither consumes nor changes the bytes.
 
 use std::{fmt, net::IpAddr};
 
@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct Opening {
     acceptor: Acceptor,
     follows_retry: bool,
-    /// Number of bytes before the second ClientHello, which servers skip.
+    /// How many bytes servers skip before the second ClientHello.
     skipped: usize,
     /// How many of the client's bytes `acceptor` has got, without the skipped ones.
     given: usize,

@@ -63,7 +63,7 @@ pub(in crate::proxy) async fn pass(
     }
 }
 
-/// Copies bytes until `from` ends, and then ends `to`. Fails with `reading` or `writing`, after the side that failed.
+/// Copies bytes until `from` ends, and then ends `to`. Fails with `reading` if `from` fails, or `writing` if `to` does.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

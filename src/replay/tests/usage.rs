@@ -1,4 +1,4 @@
-//! Tests that decisions about the use of content are decided again, with the same configuration and with a changed one.
+//! Tests replays of decisions about the use of content, with the same configuration and with a changed one.
 
 use super::*;
 
@@ -170,7 +170,7 @@ fn what_if_shows_decisions_that_change_with_the_policy_or_the_purposes() {
         ),
         (&reported, "Miner", Some(RESERVED), false, new(mine, BOTS), no_store),
         (&reported, "Miner", None, true, new(mine, BOTS), "same: no-rule"),
-        // When the line was logged, robotgate did not ask the site for a `tdmrep.json`.
+        // For these two logged decisions, robotgate did not ask the site for a `tdmrep.json`.
         (&off, "Miner", None, true, new(mine, BOTS), unknown),
         (&reported, "Trainer", None, true, new(mine, &miner), unknown),
     ] {

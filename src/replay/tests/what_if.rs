@@ -5,8 +5,8 @@ use crate::bot::ProofKind;
 
 const NEW: &str = "User-agent: *\nDisallow: /open\n";
 
-/// Decides `line` again with `change`. Returns the effect, the verdict, the reason and the rule, or why the result is
-/// not known.
+/// Decides `line` again with `change`. Returns the effect, the verdict and the rule (if there is no rule, the reason),
+/// or why there is no new decision.
 fn found(line: &Value, old: Option<&Config>, change: &Scenario, text: Option<&str>) -> String {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
@@ -480,7 +480,7 @@ fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
     // A case cannot say how long the site has been failing.
     add(&mut cases, "A", "http://d.example/x", Found::Failed, None);
     assert_eq!((cases.count(), cases.impossible()), (5, 1));
-    // This robots.txt is too long for a case, which then has only the rule.
+    // This robots.txt is too long for a case, so the case has only the rule.
     let long: &'static str = format!("{ROBOTS}#{}\n", "x".repeat(8 * 1024)).leak();
     add(
         &mut cases,

@@ -337,12 +337,12 @@ fn left_out(largest: &Largest) -> Vec<String> {
     } = largest;
     let others = (others.requests > 0).then(|| match missed {
         0 => format!(
-            "Rows that are left out: {}. Their numbers add up to {}.",
+            "Rows that are left out: {}. Their requests add up to {}.",
             grouped(*other_keys as u64),
             grouped(others.requests)
         ),
         _ => format!(
-            "Many more rows are left out. Their numbers add up to {}.",
+            "Many more rows are left out. Their requests add up to {}.",
             grouped(others.requests)
         ),
     });

@@ -34,7 +34,7 @@ fn each_loser_has_its_reason() {
                 (4, NeverMatches),
             ],
         ),
-        // Bytes after a `*` do not count, so the rule for `/p/x` is the nearest to winning.
+        // Only bytes before the first `*` count for the order, so the rule for `/p/x` is listed first.
         (
             "disallow: /*/*?*ls=\ndisallow: /p/x",
             "/p/a?l",

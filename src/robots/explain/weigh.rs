@@ -1,8 +1,8 @@
 //! Compares the rules of one agent with one path, and measures how much of each rule matches (RFC 9309 §2.2.2 and
 //! §2.2.3).
 //!
-//! Matching takes linear time and never goes back in the path: after a `*`, the leftmost match of what follows is
-//! always right.
+//! Matching takes linear time and never goes back in the path: for the text between two `*`, the leftmost match is
+//! always the best.
 
 use std::{borrow::Cow, cmp::Reverse};
 

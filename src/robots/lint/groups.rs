@@ -25,7 +25,7 @@ pub(super) struct UserAgent {
     /// The name that people would use for the agent. `None` if the line names no agent.
     id: Option<Id>,
     line: u32,
-    /// The name as written, in backticks.
+    /// `id` as the line spells it, in backticks.
     shown: String,
     empty: bool,
 }
@@ -110,7 +110,7 @@ impl LintGroup<'_> {
             let is_apart = breaks.get(next).is_some_and(|line| *line < agent.line);
             if is_apart && before.id.is_some() {
                 let message = format!(
-                    "Only a rule ends a group, so the rules below also apply to {} of line {}: give that one its own \
+                    "Only a rule ends a group, so the rules below also apply to {} of line {}: give that agent its own \
                      rules (`Disallow:` allows everything), or put the two lines together.",
                     before.shown, before.line
                 );
@@ -220,15 +220,15 @@ impl UserAgent {
     }
 }
 
-/// `token` is the part of the name that Google's parser reads. `name` is the whole word, if it is longer and a valid
-/// name.
+/// `token` is the part of the name that Google's parser reads. `name` is the whole name, if it is longer than `token`
+/// and looks like a name.
 fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mut Findings) {
     let (rest, read_as) = (&value[token.len()..], quoted(token.as_bytes()));
     if value.is_empty() {
         let message = "The user-agent has no name: write `*` for every bot.";
         findings.add(line, Lint::EmptyUserAgent, message);
     } else if rest.is_empty() || token.is_empty() {
-        // Report nothing: Google's parser reads the whole name, or nothing of it, which `check_reach` reports.
+        // Google's parser reads the whole name, or none of it. `check_reach` reports the latter.
     } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
         let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
         findings.add(line, Lint::SeveralAgents, message);

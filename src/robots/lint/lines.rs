@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks a line that is not a rule, a user-agent line or a comment, such as a sitemap.
+    /// Checks a line, such as a sitemap, that is neither a user-agent line nor a rule nor a comment.
     fn other(&mut self, number: u32, text: &'a [u8], findings: &mut Findings) {
         if text.starts_with(BYTE_ORDER_MARK) {
             // The check in `octets` has reported this line.

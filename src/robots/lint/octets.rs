@@ -65,7 +65,7 @@ impl Disguise {
     }
 }
 
-/// Returns the part of `body` within the size limit, as the fetcher does, and reports if something is cut.
+/// Returns the part of `body` that robotgate would use, and reports if that is not all of it.
 pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     let kept = counted(body, LIMIT);
     if kept.len() == body.len() {
@@ -121,7 +121,7 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
                        and the line has no effect: remove the mark. It comes from files that were joined.";
         findings.add(number, Lint::MisplacedByteOrderMark, message);
     } else if std::str::from_utf8(text).is_err() {
-        let message = "The line is not UTF-8, so its octets are not what browsers make of the same characters: save \
+        let message = "The line is not UTF-8, so it does not match what browsers send for the same characters: save \
                        the file as UTF-8.";
         findings.add(number, Lint::NotUtf8, message);
     } else if let Some(char) = invisible(text) {
@@ -134,15 +134,16 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns the first character that editors do not show, except zero-width joiners, because some languages need them.
+/// Returns the first character that is invisible or looks like a space. Ignores zero-width joiners, because some
+/// languages need them.
 fn invisible(text: &[u8]) -> Option<char> {
     let is_joiner = |char: char| matches!(char, '\u{200c}' | '\u{200d}');
     let is_invisible = |char: &char| !is_plain(*char) && !char.is_control() && !is_joiner(*char);
     std::str::from_utf8(text).ok()?.chars().find(is_invisible)
 }
 
-/// Returns whether `body` begins as a gzip file does, or at least three of its first 1,024 bytes, and at least a tenth
-/// of them, are control characters other than white space.
+/// Returns whether `body` begins like a gzip file, or has many control characters other than white space in its first
+/// 1,024 bytes: at least three, and at least a tenth of these bytes.
 fn is_binary(body: &[u8]) -> bool {
     let head = &body[..body.len().min(1024)];
     let controls = head.iter().filter(|b| b.is_ascii_control() && !is_space(**b)).count();

@@ -98,14 +98,14 @@ fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns why a `*` in `value` has no effect. `None` if every `*` has one, or if the pattern matches everything.
+/// Returns why a `*` in `value` is useless. Always `None` for a pattern of only `/`, `*` and `$`, such as `/*`.
 fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     let is_anything = value.iter().all(|b| matches!(b, b'/' | b'*' | b'$'));
     let (open, dollar) = match value {
         [open @ .., b'$'] => (open, true),
         _ => (value, false),
     };
-    // The last `*` in `/a$*` has an effect: without it, the `$` would mean the end of the path.
+    // The `*` at the end of `/a$*` has an effect: without it, the `$` would mean the end of the path.
     let is_last = open.ends_with(b"*") && !open.ends_with(b"$*");
     if is_anything {
         None

@@ -1,7 +1,7 @@
 //! Finds rules that never decide a path, and rules that could be removed without changing a decision.
 //!
-//! To test a pattern, it builds a sample path in which [`ANY`], a byte that occurs in no pattern, stands for each `*`
-//! and for the open end. So a rule that matches the sample also matches every path that the pattern matches.
+//! To test a pattern, it builds a sample path: [`ANY`], a byte that occurs in no pattern, replaces each `*` and follows
+//! a pattern without a final `$`. So a rule that matches the sample also matches every path that the pattern matches.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,7 @@ use super::{
     quoted,
 };
 
-/// The rules of all groups with the same names, except those that match no path. An agent gets all of them or none.
+/// The rules that can match a path, from all groups with the same names. An agent gets all of these rules or none.
 struct Scope<'a> {
     rules: Vec<&'a RuleText<'a>>,
     patterns: Vec<Cow<'a, str>>,
@@ -78,7 +78,7 @@ impl<'a> Scope<'a> {
     fn check(&self, covered: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
-        // Rules that always win against a rule of the opposite kind, which would decide without them.
+        // Rules that must stay because a rule of the opposite kind could decide without them.
         let mut needed = HashSet::new();
         for (at, winner) in winners.iter().enumerate() {
             let (rule, Some(winner)) = (self.rules[at], *winner) else {
@@ -144,8 +144,8 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Returns the index of the rule that would decide in place of the rule at index `at`, if that were removed:
-    /// `Some(None)` if no rule would, `None` if removing it could change a decision.
+    /// Returns the index of the rule that would decide if the rule at index `at` were removed: `Some(None)` if none
+    /// would, `None` if the removal could change a decision.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -157,7 +157,7 @@ impl<'a> Scope<'a> {
         }
         // A rival is a rule of the opposite kind that could decide a path instead of the heir: it is at least as long
         // as the heir and at most as long as this rule. If this pattern has no `*`, only patterns with a `*` can be
-        // rivals: any other matches none of this rule's paths, or matches all of them and is the heir.
+        // rivals: any other matches none of this rule's paths, or matches all and would be the heir itself.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -214,14 +214,14 @@ impl<'a> Scope<'a> {
             && !allows_everything
         {
             let message = "The rules for these agents only allow, and everything is allowed anyway unless a rule \
-                           disallows it: add `Disallow: /` if they may fetch only this.";
+                           disallows it: add `Disallow: /` if these agents may fetch nothing else.";
             findings.add(rule.line, Lint::OnlyAllows, message);
         }
     }
 }
 
-/// The sorted lengths of the patterns, first of `Allow` rules, then of `Disallow` rules. Each has two lists: for all
-/// patterns, and for those with a `*`.
+/// The sorted lengths of patterns: two lists for `Allow`, then two for `Disallow`. The first list of each is for all
+/// patterns, the second for those with a `*`.
 type Lengths = [[Vec<usize>; 2]; 2];
 
 /// Returns sample paths for `pattern`. A rule that matches all of them also matches every path that `pattern` matches.
@@ -247,8 +247,8 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns a path just outside `pattern`: a rule that matches this path also matches every path that `pattern` matches.
-/// Returns `None` if `pattern` matches every path.
+/// Returns a path that `pattern` does not match. A rule that matches this path also matches every path that `pattern`
+/// matches. Returns `None` if `pattern` matches every path.
 fn wider(pattern: &str) -> Option<Vec<u8>> {
     let end = pattern.strip_suffix('$').unwrap_or(pattern);
     let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));
@@ -272,5 +272,5 @@ fn opposite(kind: RuleKind) -> RuleKind {
 /// Occurs in no pattern, because normalized patterns are ASCII.
 const ANY: u8 = 0xFF;
 
-/// Maximum number of bytes that are searched for patterns with wildcards in one file, which takes about a second.
+/// How many bytes may be searched for patterns with wildcards while one file is checked: about a second's work.
 const BUDGET: usize = 16 << 20;

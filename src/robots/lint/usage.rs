@@ -100,7 +100,7 @@ fn report_label(number: u32, vocabulary: Vocabulary, label: &[u8], findings: &mu
         .map(|label| format!("`{}`", label.name))
         .collect();
     let message = format!(
-        "The label {} is unknown, and robotgate ignores it. It knows {}.",
+        "The label {} is unknown, and robotgate ignores it. The known labels are {}.",
         quoted(label),
         known.join(", ")
     );

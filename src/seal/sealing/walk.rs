@@ -20,7 +20,7 @@ pub(super) struct Position {
     pub(super) size: u64,
     /// The name of the log file, for error messages.
     pub(super) file: String,
-    /// The hash of the file's first line, which identifies the file after a rotation, and the number of its entry.
+    /// The hash and the entry number of the file's first line. The hash identifies the file after a rotation.
     pub(super) first: Sha256,
     pub(super) entry: u64,
     /// Length of the sealed part of the file, in bytes.
@@ -34,8 +34,8 @@ pub(super) struct Walk {
     /// `None` before the first line.
     pub(super) now: Option<(Lines, Position)>,
     pub(super) later: VecDeque<LogFile>,
-    /// The completely sealed files, by the hash of their first line. Times could not tell, because clocks can be set
-    /// back.
+    /// The completely sealed files, by the hash of their first line. Their times would not identify them, because
+    /// clocks can be set back.
     pub(super) done: Vec<Sha256>,
 }
 
@@ -62,7 +62,7 @@ impl Walk {
                 return Ok(Some(position.hash));
             }
         }
-        // The next file already had a line when the files were listed, so the proxy no longer writes to this one.
+        // The proxy no longer writes to the current file, because the next one had a line when the files were listed.
         let Some(file) = self.later.pop_front() else {
             return Ok(None);
         };

@@ -39,7 +39,7 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
     let error = verify(&[&VerifierKey::parse(STRANGER).unwrap()]).unwrap_err();
     assert!(matches!(error, SealError::Untrusted(_)), "{error}");
 
-    // Somebody who stole the first, replaced key signs a checkpoint with it.
+    // Somebody has stolen the first key, which was replaced, and signs a checkpoint with it.
     let key = note::SigningKey::of_seed("example.com/log", &old_key).unwrap();
     let forged = note::Note::sign(bench.checkpoint().to_string(), &[&key]);
     fs::write(bench.file("seal/checkpoint"), forged).unwrap();

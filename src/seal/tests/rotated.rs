@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn rotated_files_are_sealed_to_their_end_under_any_name() {
     let bench = Bench::sealed(5);
-    // The proxy still writes to the renamed file for a moment.
     bench.append(5..7);
     bench.rotate("audit.jsonl-20261122");
     assert_eq!(bench.seal().unwrap().size, 7);
     fs::write(bench.file("audit.jsonl"), "").unwrap();
+    // The proxy still writes to the renamed file for a moment.
     let mut old = fs::OpenOptions::new()
         .append(true)
         .open(bench.file("audit.jsonl-20261122"))

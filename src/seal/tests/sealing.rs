@@ -184,7 +184,7 @@ fn a_truncated_copy_takes_no_sealed_line_away_unnoticed() {
     bench.append(7..9);
     assert_eq!(bench.seal().unwrap().size, 9);
     assert_eq!(bench.verify(&["audit.jsonl.1", "audit.jsonl"]).findings, []);
-    // Lines that are sealed between copying and emptying the log are lost.
+    // Lines that are written and sealed between copying and emptying the log are lost. The next sealing notices it.
     fs::copy(bench.file("audit.jsonl"), bench.file("audit.jsonl.0")).unwrap();
     bench.append(9..11);
     assert_eq!(bench.seal().unwrap().size, 11);

@@ -29,17 +29,17 @@ pub struct CopyFile {
 /// Statistics of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// One for each known robots.txt and each known `tdmrep.json`.
+    /// Number of records: one for each known robots.txt and each known `tdmrep.json`.
     pub records: u64,
     pub texts: u64,
-    /// Size of all texts in bytes. Origins with the same text share one.
+    /// Size of all texts in bytes. A text that several origins share counts once.
     pub text_bytes: u64,
 }
 
 // === impl CopyFile ===
 
 impl CopyFile {
-    /// Wraps an open database, and creates the tables of a new one. Fails if a later version of robotgate wrote it.
+    /// Wraps an open database, and creates the tables if it is new. Fails if a later version of robotgate wrote it.
     pub(super) fn new(database: Database) -> Result<Self, FileError> {
         match version(&database)? {
             Some(VERSION) => {}
@@ -266,6 +266,6 @@ fn last_use(record: OriginRecord) -> Option<SystemTime> {
 }
 
 const VERSION_KEY: &str = "version";
-/// The key of the number of records of a `tdmrep.json`.
+/// The key under which [`ABOUT`] has the number of `tdmrep.json` records.
 const TDMREP_KEY: &str = "tdmrep";
 const VERSION: u64 = 1;

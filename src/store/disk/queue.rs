@@ -1,7 +1,7 @@
 //! The changes that are not in the file on disk yet. Readers get an origin's latest change from this queue.
 //!
-//! The queued states never exceed a limit in bytes. A state that does not fit is replaced by [`StoreChange::Forget`],
-//! because readers must not take an older state in the file for the latest.
+//! The size of the waiting states is limited. If a new state does not fit, the origin is removed from the file
+//! ([`StoreChange::Forget`]), because readers must not take an older state in the file for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::copy::OriginState;
 
 #[derive(Debug, Clone)]
 pub enum StoreChange {
-    /// `complete` says whether the state already includes what the file says about the origin.
+    /// Write this state. Unless it is `complete`, first merge it with the state in the file.
     Keep { state: Arc<OriginState>, complete: bool },
     /// Remove the origin from the file.
     Forget,
@@ -21,7 +21,7 @@ pub enum StoreChange {
 pub(super) struct Queue {
     waiting: HashMap<String, StoreChange>,
     writing: Arc<HashMap<String, StoreChange>>,
-    /// Size of the states in `waiting`, in bytes, including what they share with the cache in memory.
+    /// Size of `waiting` in bytes, including what its states share with the cache in memory.
     bytes: usize,
     /// The callers of `flush` that wait until the changes in `waiting` are written.
     flushing: Vec<oneshot::Sender<()>>,
@@ -61,8 +61,8 @@ impl StoreChange {
 // === impl Queue ===
 
 impl Queue {
-    /// Adds a change, and merges it with an earlier one of the same origin. Returns `false` if a state does not fit for
-    /// the first time since the last write.
+    /// Adds a change, and merges it with an earlier one of the same origin. Returns `false` only for the first state
+    /// since the last write that does not fit.
     pub(super) fn put(&mut self, origin: String, change: StoreChange) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
@@ -78,7 +78,7 @@ impl Queue {
         has_room || std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// Returns the last change of an origin, or `None` if the change is in the file.
+    /// Returns an origin's latest unwritten change.
     pub(super) fn find(&self, origin: &str) -> Option<&StoreChange> {
         self.waiting.get(origin).or_else(|| self.writing.get(origin))
     }

@@ -1,5 +1,5 @@
-//! The tables of the file on disk. Each text is stored once, with the number of origins that use it. A record whose
-//! checksum is wrong counts as missing.
+//! The tables of the file on disk. The text of a robots.txt is stored once, with the number of origins that have the
+//! same text. A record whose checksum is wrong counts as missing.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -20,7 +20,7 @@ pub(super) struct Tables<'t> {
     pub(super) more_tdmrep: i64,
 }
 
-/// What the file stores about an origin, without the text of its robots.txt: a checksum followed by JSON.
+/// What the file stores about an origin, except the text of its robots.txt. Encoded as a checksum and JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginRecord(Saved);
 
@@ -121,7 +121,7 @@ impl OriginRecord {
     /// The checksum includes the origin's name, so that no record can be taken for that of another origin.
     fn encode(&self, origin: &str) -> Vec<u8> {
         let mut bytes = vec![0; CHECK];
-        // This cannot fail, because it writes numbers and strings to memory. An empty record would decode to `None`.
+        // Cannot fail, because it writes numbers and strings to memory. If it did, `decode` would return `None`.
         if serde_json::to_writer(&mut bytes, &self.0).is_err() {
             bytes.truncate(CHECK);
         }
@@ -148,7 +148,7 @@ impl OriginRecord {
         self.0.copy.as_ref()
     }
 
-    /// Returns the state with an empty copy, without the text of the robots.txt.
+    /// Restores the state with an empty robots.txt, for callers that do not need the text.
     pub fn outline(self) -> Option<OriginState> {
         self.0.outline()
     }

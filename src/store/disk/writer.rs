@@ -57,7 +57,7 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write();
-            // Close only the file that failed: the writer may have reopened it already.
+            // Close only the `CopyFile` that failed. The writer may have opened a new one already.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);
@@ -112,7 +112,7 @@ impl SharedDisk {
                         );
                         break;
                     }
-                    // After a failed write, the file can often still be read.
+                    // Open the file for readers: they can often use it although a write has failed.
                     let _ = self.reopen();
                 }
             }

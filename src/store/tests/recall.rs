@@ -119,7 +119,7 @@ async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
         .disk()
         .expect("a disk")
         .keep(nth(1).to_string(), Arc::new(old), true);
-    // In memory is only a failed fetch. The next lookup finds the copy on disk.
+    // Memory has only a failed fetch, so the next lookup reads the copy from disk.
     bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
     let lookup = bench.lookup(&nth(1)).await;
     assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));

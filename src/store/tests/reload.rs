@@ -40,7 +40,7 @@ async fn a_new_profile_parses_a_copy_once_without_a_fetch() {
         );
 
         let again = bench.lookup_under(&RFC9309, &site).await;
-        assert!(Arc::ptr_eq(&after.state, &again.state), "it was read once");
+        assert!(Arc::ptr_eq(&after.state, &again.state), "it was parsed once");
         // A request that began before the reload still uses the old profile.
         assert!(!allows(&bench.lookup(&site).await, &POLICY));
         assert!(allows(&bench.lookup_under(&RFC9309, &site).await, &RFC9309));
@@ -103,6 +103,6 @@ async fn a_refresh_under_the_old_profile_is_parsed_under_the_new_one() {
     let lookup = bench.lookup_under(&RFC9309, &site).await;
     assert!(allows(&lookup, &RFC9309));
     let typo = crate::copy::RobotsCopy::new(Profile::Rfc9309, TYPO.as_bytes(), lookup.at);
-    assert_eq!(copy(&lookup, &RFC9309).sha256, typo.sha256, "what was fetched holds");
+    assert_eq!(copy(&lookup, &RFC9309).sha256, typo.sha256, "the copy is refreshed");
     assert!(calls.none_more().await);
 }

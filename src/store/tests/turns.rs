@@ -65,7 +65,7 @@ async fn a_shared_fetch_starts_at_the_earliest_turn_of_its_clients() {
     let other = bench.spawn_for(client(2), &site);
     settle().await;
 
-    // The first client's other fetch runs next, and then the second client's.
+    // The next fetch runs for the first client. Then the second client has its turn, so `site` is fetched.
     running.ends(rules(OLD));
     calls.next().await.ends(rules(OLD));
     let call = calls.next().await;

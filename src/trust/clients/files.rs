@@ -11,7 +11,7 @@ pub struct File {
     pub contents: Contents,
 }
 
-/// The contents of a file, which include [`MARK`].
+/// What a written file contains. [`MARK`] is a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     Text(String),
@@ -52,7 +52,7 @@ pub fn files(text: &str, settings: &ClientSettings) -> Vec<File> {
     files
 }
 
-/// A file comes before the files whose paths it contains.
+/// Returns all files. A file comes before the files that its text names.
 fn every(settings: &ClientSettings) -> impl Iterator<Item = File> {
     let small = TABLE.file.iter().map(|template| File {
         name: &template.name,

@@ -17,8 +17,8 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// The first part that a User-Agent contains decides. A User-Agent can also name the libraries on which its library is
-/// built, so those come later.
+/// The first entry whose text is in the User-Agent decides. Libraries on which other clients are built come later,
+/// because a User-Agent can name both.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),

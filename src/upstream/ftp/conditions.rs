@@ -1,11 +1,11 @@
-//! The conditions of a request for a file: which range of bytes the client wants, and how old a copy of the file the
-//! client already has (RFC 9110 §13, §14). Does no I/O.
+//! The conditions of a request for a file: which bytes the client wants, and the date of the copy that it already has
+//! (RFC 9110 §13, §14). Does no I/O.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, Method, header};
 
-/// Malformed fields are ignored, as RFC 9110 requires.
+/// Malformed header fields are ignored, as RFC 9110 requires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     range: Option<ByteRange>,

@@ -128,8 +128,7 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     let selected = request.conditions.select(known_size, modified);
     let mut head = FileHead::new(path, known_size, modified);
     if request.is_head || selected == Selected::NotModified {
-        // If the server tells neither size nor time, the file may not exist. So report that it refused to tell the
-        // size.
+        // If the server tells neither size nor time, the file may not exist. So forward the refusal of SIZE.
         return match (selected, size, modified) {
             (Selected::NotModified, ..) => Ok(output.head(StatusCode::NOT_MODIFIED, head.fields).await?),
             (_, Err(reply), None) => Err(Failed::Refused(reply)),
@@ -230,7 +229,7 @@ async fn finish(transfer: Transfer) -> Result<(), Fault> {
 // === impl Request ===
 
 impl Request {
-    /// Errors are internal, because the proxy has already refused other methods and invalid paths.
+    /// Errors are internal: the proxy has already refused invalid paths and methods other than GET and HEAD.
     pub(super) fn new(head: &RequestHeader, target: &Target) -> Result<Self, Fault> {
         let internal = |error: &dyn std::fmt::Display| Fault::Internal(error.to_string());
         let is_head = match head.method {

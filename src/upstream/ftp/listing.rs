@@ -36,7 +36,7 @@ enum ListingLine {
     Unknown,
 }
 
-/// Removes and returns the next line, or `None` if it is not complete yet. Fails if it is longer than [`MAX_LINE`].
+/// Removes and returns the next line, or `None` if it is incomplete. Fails if an incomplete line exceeds [`MAX_LINE`].
 pub(super) fn next_line(read: &mut BytesMut) -> Result<Option<BytesMut>, Fault> {
     let Some(end) = memchr::memchr(b'\n', read) else {
         return match read.len() > MAX_LINE {
@@ -191,8 +191,7 @@ const STYLE: &str = "<meta name=\"viewport\" content=\"width=device-width\"><sty
     h1{font-size:1.3rem;overflow-wrap:anywhere}pre{font:.9rem/1.6 ui-monospace,monospace}</style>";
 /// Escapes all but the unreserved characters (RFC 3986 §2.3). So a slash in a name does not lead to another folder.
 const IN_LINK: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Maximum length of an incomplete line, in bytes. Most systems allow names of 255 bytes, and LIST adds some hundred
-/// bytes to a name.
+/// Maximum length of an incomplete line, in bytes. Most systems limit names to 255 bytes, and LIST adds about 100.
 const MAX_LINE: usize = 8 * 1024;
 const CHUNK: usize = 16 * 1024;
 /// Width of the column with the names, in characters.

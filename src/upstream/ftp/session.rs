@@ -1,4 +1,4 @@
-//! A session with an FTP server, after an anonymous login in binary mode.
+//! A session with an FTP server. Logs in anonymously, and transfers files in binary mode.
 //!
 //! The caller has to limit the time that a command may take. suppaftp limits a reply to 256 KiB.
 
@@ -22,7 +22,7 @@ use crate::{text::plain_message, upstream::Fault};
 
 pub(super) struct Session {
     ftp: AsyncFtpStream,
-    /// Whether the last EPSV or PASV succeeded. If so, a refusal is about the transfer itself.
+    /// Whether the last EPSV or PASV succeeded. If so, a refusal is about the next command, such as RETR.
     has_dialled: Arc<AtomicBool>,
     /// The folder after the login, without a slash at its end. The paths of URLs begin there (RFC 1738 §3.2.2).
     folder: Vec<u8>,
@@ -41,11 +41,11 @@ pub(super) enum Failed {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) code: u16,
-    /// The first line of the reply with its code, without control characters.
+    /// The first line of the reply with its code. Control characters are escaped.
     pub(super) text: String,
 }
 
-/// Turns each byte into one character, because servers do not say how their names are encoded.
+/// Turns each byte into one character, because servers do not say how file names are encoded.
 #[derive(Debug)]
 struct Bytes;
 
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// Opens a data connection, with PASV if the server does not know EPSV (RFC 2428), and sends the command for it.
+    /// Opens a data connection and sends `command`. Uses PASV if the server does not know EPSV (RFC 2428).
     async fn transfer(&mut self, command: &str, from: usize) -> Result<Transfer, Failed> {
         match self.transfer_once(command, from).await {
             Err(Failed::Refused(reply)) if reply.is_permanent() && !self.has_dialled.load(Ordering::Relaxed) => {
@@ -184,7 +184,7 @@ impl Session {
 
 impl Failed {
     /// Gives a refused login the code 421 if the server is busy, and 530 (RFC 959 §5.4) if it does not accept anonymous
-    /// users. Any other permanent refusal is a fault.
+    /// users. Any other refusal is a fault, unless it is temporary.
     fn of_login(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.says_busy() => Self::Refused(Reply { code: BUSY, ..reply }),
@@ -249,7 +249,7 @@ impl Reply {
         Fault::Ftp(format!("it answered {}", self.text))
     }
 
-    /// Some servers with too many clients send the code 530, which otherwise refuses the login for good.
+    /// Looks at the text, because some busy servers send the code 530, which usually refuses the login for good.
     pub(super) fn says_busy(&self) -> bool {
         let text = self.text.to_ascii_lowercase();
         BUSY_WORDS.iter().any(|word| text.contains(word))
@@ -285,7 +285,7 @@ impl Encoding for Bytes {
 /// long, returns an empty path, which stands for the root.
 fn login_folder(name: &str) -> Vec<u8> {
     let folder = name.trim_end_matches('/');
-    // Control connections cannot carry the byte FF as it is (RFC 854).
+    // Control connections cannot carry an unescaped byte FF (RFC 854).
     let is_safe = |character: char| !character.is_ascii_control() && character < '\u{ff}';
     let is_plain = |segment: &str| !matches!(segment, "" | "." | "..");
     let is_usual = folder.starts_with('/')
@@ -298,7 +298,7 @@ fn login_folder(name: &str) -> Vec<u8> {
     }
 }
 
-/// Returns text with one character for each byte, as [`Bytes`] encodes it.
+/// Turns each byte into one character.
 pub(super) fn text(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
@@ -316,5 +316,5 @@ const BUSY_WORDS: [&str; 6] = ["too many", "maximum", "limit", "connections", "b
 const YEAR_9999: u64 = 253_370_764_800;
 /// In bytes. Keeps a command with the longest path of a URL below 512 bytes.
 const MAX_FOLDER: usize = 100;
-/// In bytes.
+/// [`Reply::text`] is cut after about this many bytes.
 const MAX_TEXT: usize = 256;

@@ -101,8 +101,8 @@ impl State {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);
         let mut sender = self.sender.lock();
-        // `poll_ready` is never `Pending`, because only clones of this sender open streams. It fails only after a
-        // GOAWAY, or if the connection has failed.
+        // `poll_ready` is never `Pending`, because only clones of this sender open streams. It fails only if the
+        // connection can open no more streams, such as after a GOAWAY.
         if let Some(sender) = &mut *sender
             && matches!(sender.poll_ready(cx), Poll::Ready(Err(_)))
         {

@@ -40,15 +40,15 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     *request.version_mut() = Version::HTTP_2;
     let fields = head.headers.iter().filter(|(name, value)| is_allowed(name, value));
     request.headers_mut().reserve(head.headers.len());
-    // Removing the other fields from a copy would change the order.
+    // Removing fields from a copy of the map would change the order of the others.
     for (name, value) in fields {
         request.headers_mut().append(name, value.clone());
     }
     Ok(request)
 }
 
-/// Converts the head of a response. h2 has already checked that all `Content-Length` fields agree. Refuses a switch of
-/// protocols (RFC 9113 §8.6).
+/// Converts the head of a response. Keeps one `Content-Length` field, because h2 has checked that all agree. Refuses a
+/// switch of protocols (RFC 9113 §8.6).
 pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, Fault> {
     if response.status() == http::StatusCode::SWITCHING_PROTOCOLS {
         return Err(Fault::HttpProtocol);

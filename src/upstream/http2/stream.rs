@@ -26,7 +26,7 @@ pub struct Stream {
     /// Content that waits until the origin's window has room for it.
     unsent: Bytes,
     left: Left,
-    /// Length of the last part that the caller got. The next call opens the window again by this number of bytes.
+    /// Length of the part that [`Stream::poll_content`] returned last. Its next call opens the window by as many bytes.
     handed: usize,
     informational: usize,
     /// Must be the last field. Fields are dropped in order, so the stream counts as open until the others are dropped.
@@ -169,7 +169,7 @@ impl Stream {
     }
 
     /// Sends the queued content. Becomes ready when the origin's window has room for all of it, or when the origin
-    /// accepts no more ([`wants_content`](Self::wants_content)). The response says why it accepts no more.
+    /// accepts no more. In the second case, [`wants_content`](Self::wants_content) is false.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.unsent.is_empty() {
             self.content.reserve_capacity(self.unsent.len());

@@ -23,7 +23,7 @@ struct Origin {
     requests: mpsc::UnboundedReceiver<Received>,
 }
 
-/// An origin whose frames the test writes byte by byte.
+/// An origin whose frames the test encodes itself.
 struct Raw(DuplexStream);
 
 // === impl Origin ===
@@ -95,7 +95,7 @@ fn get(path: &str) -> Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Fails the test if `work` hangs. The day costs no time, because tokio's paused clock jumps when no task can run.
+/// Fails the test if `work` takes a day. This takes no real time: tokio's paused clock jumps when no task can run.
 async fn within<T>(work: impl Future<Output = T>) -> T {
     let day = Duration::from_secs(24 * 60 * 60);
     tokio::time::timeout(day, work).await.expect("it hangs")

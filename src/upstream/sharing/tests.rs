@@ -58,7 +58,7 @@ async fn over_the_limit_the_least_recently_used_connection_is_closed() {
         sharing.keep(&key(), shared.clone(), start + MILLI * number);
         all.push((shared, far));
     }
-    // Keep the first connection from being the least recently used one, and the second from being idle.
+    // Make the first connection the most recently used one, and the second one busy.
     sharing
         .existing(&key(), false, start + MILLI * 10)
         .expect("there are three");
@@ -142,7 +142,7 @@ async fn a_request_waits_for_at_most_two_connections() {
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
         opening.share();
-        // Begin to open another connection before the waiting request, which `share` has woken, runs.
+        // `share` has woken the waiting request. Before that runs, begin to open another connection.
         let NextStep::Open(next) = sharing.next_step(&key(), false).await else {
             panic!("nobody makes one, and none has room");
         };

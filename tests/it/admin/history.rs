@@ -240,7 +240,7 @@ async fn a_history_that_cannot_be_saved_stops_nothing() {
     refused(&gate.get(&origin.url("/private")).await, "rule");
     assert!(gate.stop().await.success());
     assert_eq!(
-        gate.logged("the history on the page for operators cannot be saved; after a restart it lacks the last minutes"),
+        gate.logged("the history on the page for operators cannot be saved; a restart loses what has not been saved"),
         1
     );
     let left = fs::read_dir(gate.file("")).expect("a folder");

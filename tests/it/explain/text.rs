@@ -230,8 +230,8 @@ async fn explain_shows_the_delay_that_applies_and_what_sets_it() {
         let line = output
             .out
             .lines()
-            .find(|line| line.starts_with("The proxy sends it at least"));
-        let wanted = shown.map(|shown| format!("The proxy sends it at least {shown}."));
+            .find(|line| line.starts_with("The proxy sends the request at least"));
+        let wanted = shown.map(|shown| format!("The proxy sends the request at least {shown}."));
         assert_eq!(line, wanted.as_deref(), "{pace} {}{}", output.out, output.errors);
         let heading = match pace.contains("enforce") {
             true => "\nOther lines of the file:\n",

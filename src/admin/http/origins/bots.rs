@@ -20,14 +20,14 @@ pub(super) struct BotAtSite {
     bot: String,
     /// Milliseconds between two requests; `None` without `[pace]`, and if the `Crawl-delay` is too long.
     gap_ms: Option<u64>,
-    /// The setting or line of the robots.txt that sets the gap.
+    /// What sets the gap: a setting, or the site's `Crawl-delay`.
     gap_cause: Option<&'static str>,
     /// Why the pace forbids every request, if it does.
     pace_error: Option<String>,
     /// The earliest time of the bot's next request; `None` if that is now.
     not_before: Option<Timestamp>,
     pace_cause: Option<&'static str>,
-    /// What the site says about its first page; `None` for a bot without purposes.
+    /// What the site says about using its first page; `None` if the bot has no purposes or may not fetch the page.
     usage: Option<UsageFields>,
 }
 

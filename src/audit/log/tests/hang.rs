@@ -46,7 +46,7 @@ async fn sockets_and_timers_work_while_a_write_hangs() {
         }
     });
     let (sink, _log, write) = hanging().await;
-    // The client is a thread, because a new task could wake another thread of the runtime, which the log must do.
+    // The client is not a task: a new task could wake another thread of the runtime, and here the log has to do that.
     let client = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(DEADLINE))?;

@@ -1,4 +1,4 @@
-//! Tests when a request writes to the log itself, and that no line is lost if it is cancelled or panics.
+//! Tests when requests write their lines themselves, and that no line is lost if a request is cancelled or panics.
 
 use super::*;
 

@@ -8,7 +8,7 @@ async fn a_change_of_the_output_splits_no_line() {
     let log = old.log();
     log.append(b"1\n").await.expect("there is room");
     old.wait_until(|state| state.blocked);
-    // The old output accepts one byte, so the output changes inside a line.
+    // The blocked write accepts only one byte, so the change comes inside a line.
     old.lock().troubles = VecDeque::from([Trouble::Short(1)]);
     log.switch_sink(new.output(false));
     log.append(b"2\n").await.expect("there is room");

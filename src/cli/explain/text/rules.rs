@@ -106,7 +106,7 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     more(all.len(), shown.len(), out)
 }
 
-/// A pattern that does not match the path is worth showing only if more than its `/` fits.
+/// A rule that does not match is worth showing only if more of its pattern fits the path than the first `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }

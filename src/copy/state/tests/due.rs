@@ -69,7 +69,7 @@ fn a_fresh_copy_stays_valid_while_its_refresh_fails() {
     assert_eq!(
         history.due(1000),
         Due::Now,
-        "past the copy's time the overdue retry is waited for"
+        "after the copy expires, requests wait for the overdue retry"
     );
     assert!(matches!(history.answer(1000), Answer::Unreachable(Some(_))));
 }

@@ -53,7 +53,7 @@ impl Event {
             (Some(error), None, None) => Fetched::Failed(failure(error)),
             (None, Some(hops), None) => self.redirected(hops),
             (None, None, Some(300..=399)) => {
-                Fetched::Failed(FetchError::Redirect("it has no Location".to_owned()).into())
+                Fetched::Failed(FetchError::Redirect("the redirect has no Location".to_owned()).into())
             }
             (None, None, Some(status)) => Fetched::Response(OriginResponse {
                 freshness: self.freshness(),

@@ -1,4 +1,5 @@
-//! Compares the state of an origin after random fetches with a simple table. The clock goes forwards and backwards.
+//! Compares the state of an origin after random fetches with a simple model, the function `table`. The clock goes
+//! forwards and backwards.
 
 use proptest::prelude::*;
 
@@ -265,7 +266,7 @@ proptest! {
         prop_assert_eq!(restored.etag(), state.etag());
     }
 
-    /// This is what happens if the disk can be read only after some fetches.
+    /// States are merged in this way if the disk can be read only after some fetches.
     #[test]
     fn a_state_that_resumes_an_earlier_one_equals_an_uninterrupted_one(
         before in orderly_histories(),

@@ -44,7 +44,7 @@ fn a_copy_parsed_under_another_profile_keeps_its_age() {
     assert_eq!((&reread.sha256, reread.fetched), (&copy.sha256, copy.fetched));
     assert_eq!(reread.robots.profile(), Profile::Rfc9309);
     assert_eq!(after.due(6), Due::No);
-    assert_eq!(after.due(5 + 20 * HOUR), Due::Background, "its time goes on");
+    assert_eq!(after.due(5 + 20 * HOUR), Due::Background, "it keeps its age");
     assert_eq!(
         after.state.weight(),
         OriginState::unknown().weight() + reread.weight(),
@@ -85,11 +85,11 @@ fn a_status_gets_its_meaning_from_the_current_profile() {
     let busy = busy.read_under(rfc9309());
     assert_eq!(busy.answer(DAYS), Answer::NoRobots);
     assert_eq!(busy.source_fetch().status, Some(429));
-    assert_eq!(busy.expires(), DAYS + HOUR, "of the time when it came");
+    assert_eq!(busy.expires(), DAYS + HOUR, "an hour after the 429 came");
     let busy = busy.read_under(google());
     assert!(matches!(busy.answer(DAYS), Answer::Unreachable(Some(_))));
     assert_eq!(busy.expires(), DAYS + 5 * MINUTE);
-    assert!(matches!(busy.answer(31 * DAYS), Answer::LastCopy(..)), "since it came");
+    assert!(matches!(busy.answer(31 * DAYS), Answer::LastCopy(..)), "30 days later");
 
     // The 429 counted as a failed refresh. Under the new profile, it means that there is no robots.txt.
     let busy = History::new()
@@ -104,7 +104,7 @@ fn a_status_gets_its_meaning_from_the_current_profile() {
     assert!(matches!(soft.answer(51 * MINUTE), Answer::Unreachable(Some(_))));
     assert!(
         matches!(soft.answer(30 * DAYS), Answer::UnreachableTooLong(_)),
-        "since it came"
+        "30 days later"
     );
 
     for status in [404, 403] {
@@ -126,6 +126,6 @@ fn a_fetch_under_the_old_profile_leaves_all_copies_in_it() {
         late
     };
     let received = state(received, time_out());
-    assert!(!received.allows(21 * HOUR), "what was known is read as the fetch was");
+    assert!(!received.allows(21 * HOUR), "it is parsed under the fetch's profile");
     assert!(received.read_under(rfc9309()).allows(21 * HOUR));
 }

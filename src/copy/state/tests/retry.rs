@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Repeats a fetch with the result `fetched` as soon as a retry is due. Returns the delays between the fetches.
+/// Repeats a fetch with the result `fetched` as soon as a retry is due. Returns the seconds between the fetches.
 fn delays(fetched: &Fetched, tries: usize) -> Vec<u64> {
     let (mut history, mut now, mut delays) = (History::new(), 0, Vec::new());
     for _ in 0..tries {
@@ -89,15 +89,15 @@ fn after_the_grace_period_retries_are_an_hour_apart() {
         assert_eq!(
             history.expires(),
             grace - 1 + before,
-            "{fetched:?} within the time of grace"
+            "{fetched:?} within the grace period"
         );
         let history = history.then(grace, fetched.clone());
-        assert_eq!(history.expires(), grace + HOUR, "{fetched:?} past it");
+        assert_eq!(history.expires(), grace + HOUR, "{fetched:?} after it");
         assert_eq!(history.due(grace + HOUR - 1), Due::No);
         assert_eq!(
             history.due(grace + HOUR),
             Due::Background,
-            "the last copy, or none, holds meanwhile"
+            "requests do not wait for the retry"
         );
     }
 }

@@ -134,7 +134,7 @@ fn usual_paths_have_no_strict_reading() {
         "/a?b=%26%3D%2B%3B%2F%20",
         "/%u12",
         "/%u12x4",
-        // A half of a pair in UTF-16 is no character.
+        // One half of a UTF-16 surrogate pair is no character.
         "/%ud800",
     ] {
         assert_eq!(strict(target), Vec::<String>::new(), "{target}");

@@ -385,7 +385,7 @@ async fn an_error_shows_the_ascii_spelling_of_a_host() {
         let sent = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         assert_eq!(error_of(&sent).await, Some(HeadError::TargetScheme), "{target} {host}");
     }
-    // robotgate decodes the host of a CONNECT, and does not forward the CONNECT.
+    // In a CONNECT, an escaped or non-ASCII host is accepted, because the CONNECT is not forwarded.
     let connect = read("CONNECT b%C3%BCcher.example:443 HTTP/1.1\r\nHost: bücher.example\r\n\r\n").await;
     let authority = connect.expect("a head").connect.expect("a CONNECT").authority;
     assert_eq!(authority.host.to_string(), "xn--bcher-kva.example");

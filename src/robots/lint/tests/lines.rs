@@ -114,7 +114,7 @@ fn lines_about_use_are_checked() {
             "Content-Signal: use=reference, train=no",
             &[
                 (UsageLabel, "`use` is unknown"),
-                (UsageLabel, "It knows `search`, `ai-input`, `ai-train`"),
+                (UsageLabel, "The known labels are `search`, `ai-input`, `ai-train`"),
             ],
         ),
         ("Content-Usage: train-ai=n, search=y", &[]),
@@ -132,7 +132,7 @@ fn lines_about_use_are_checked() {
         ("Content-Usage: train-ai=(y n)", &[(UsageValue, "neither `y` nor `n`")]),
         (
             "Content-Usage: ai-train=n",
-            &[(UsageLabel, "It knows `train-ai`, `search`")],
+            &[(UsageLabel, "The known labels are `train-ai`, `search`")],
         ),
         (
             "License: https://a.example/rsl.xml",

@@ -160,7 +160,7 @@ fn findings_about_conflicting_rules_are_reported() {
             b"User-agent: *\nDisallow: /a\nAllow:\nDisallow:",
             &[(3, EmptyRule), (4, EmptyRule)],
         ),
-        // If both patterns have wildcards, one has to match every path that the other matches.
+        // Two patterns with wildcards give a finding only if one matches every path that the other matches.
         (b"User-agent: *\nAllow: /*/a/*b\nDisallow: /*a*b", &[]),
         (
             b"User-agent: *\nDisallow: /a/*b/c\nAllow: /a*/*/c",

@@ -274,7 +274,7 @@ fn lines_of(findings: &[Finding], codes: &[Lint]) -> BTreeSet<u32> {
     of.map(|finding| finding.line).collect()
 }
 
-/// Returns all paths of up to five characters that the patterns use, and some longer ones.
+/// Returns all paths of up to five of the characters `/`, `a`, `b` and `$`, and some paths of index pages.
 fn paths() -> Vec<Vec<u8>> {
     let mut paths = vec![b"/".to_vec()];
     let mut last = paths.clone();

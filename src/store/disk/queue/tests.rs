@@ -84,7 +84,7 @@ fn a_full_queue_drops_states_but_returns_no_outdated_one() {
         (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Some(StoreChange::Forget)));
     assert!(forgotten.count() > 100, "the file's older record must not count");
 
-    // Once the queue is written, it has room again for an origin that it had removed.
+    // After the write, the queue has room for a state that did not fit before.
     let batch = queue.take();
     assert_eq!(batch.changes.len(), 200);
     queue.mark_written();

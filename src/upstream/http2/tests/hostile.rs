@@ -77,7 +77,7 @@ async fn a_head_without_end_closes_the_connection() {
             raw.0.write_all(&[0, 0x0f, 0xa0, CONTINUATION, 0, 0, 0, 0, 1]).await?;
             raw.0.write_all(&part).await?;
         }
-        #[expect(unreachable_code, reason = "it says what the loop ends with")]
+        #[expect(unreachable_code, reason = "it sets the type of the errors that end the loop")]
         std::io::Result::Ok(())
     });
 

@@ -87,7 +87,7 @@ async fn after_many_cancelled_streams_a_connection_gets_no_new_ones() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut kept = shared.send(get("/kept"), true).expect("room");
     let (_request, mut respond) = origin.next_request().await;
-    // A stream whose response has arrived does not count as cancelled, even if nobody has read the response.
+    // A stream that is dropped after the whole response has arrived does not count as cancelled.
     for _ in 0..MAX_CANCELLED {
         let mut stream = shared.send(get("/"), true).expect("room");
         let (_request, mut respond) = origin.next_request().await;
