@@ -236,7 +236,7 @@ impl AuditLog {
         self.enqueue(line).await?.wait_until_written().await
     }
 
-    /// Submits a line that the caller can wait for. It is written even if the returned [`Enqueued`] is dropped.
+    /// Submits a line that the caller can wait for. It is written even if the returned `Enqueued` is dropped.
     ///
     /// # Errors
     /// Fails if there is no room for the line within [`MAX_WAIT`]. The line then never gets into the log.

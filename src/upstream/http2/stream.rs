@@ -203,14 +203,6 @@ impl Stream {
         self.left == Left::More
     }
 
-    /// Cancels the request and its response.
-    pub fn reset(&mut self) {
-        self.end(Reason::CANCEL);
-        if !std::mem::replace(&mut self.permit.settled, true) {
-            self.permit.state.cancelled.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     fn stop(&mut self) -> Poll<()> {
         self.left = Left::Nothing;
         self.unsent = Bytes::new();
