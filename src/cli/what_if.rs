@@ -28,6 +28,9 @@ use crate::{
 /// Makes each decision of an audit log again with the changes that you name, and compares the result with the log. The
 /// old robots.txt files and configurations come from the store of evidence. Opens no connection, and can run while the
 /// proxy runs.
+///
+/// --set changes a key of the configuration of --config. Without --config, the other keys come from ROBOTGATE_CONFIG or
+/// have their defaults, and not from the configurations in the log.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["config", "set", "robots", "agent"]))]
@@ -313,7 +316,7 @@ const LISTED: usize = 20;
 const MAX_LINE: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if no decision changes; 1 if a decision changes, or an input is invalid; 2 for a usage error.
+Exit status: 0 if no decision changes, even if some cannot be decided; 1 if a decision changes, or an input is invalid; 2 for a usage error.
 
 Try it:
   robotgate what-if --config new.toml /var/log/robotgate/audit.jsonl

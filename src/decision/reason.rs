@@ -159,7 +159,8 @@ reasons! {
         phrase: "Disallowed: bot not identified by its User-Agent",
         sentence: "The request does not say which bot is asking: send one User-Agent field with the bot's name, such as \
             \"ExampleBot/1.0\".",
-        what_to_do: "A browser's User-Agent alone names no bot.",
+        what_to_do: "A browser's User-Agent alone names no bot. The operator can apply the rules for * to such requests \
+            (identity.unidentified).",
     }
     /// The client's proof is for a different bot than its User-Agent names.
     Identity = "identity" {

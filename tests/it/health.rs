@@ -38,7 +38,11 @@ async fn a_mistake_in_the_file_does_not_make_a_gate_unhealthy() {
         (gate.logged("the new configuration was rejected; robotgate keeps the current one") > 0).then_some(())
     })
     .await;
-    assert_eq!(answer(&health(&gate, &[]).await), (Some(0), "ready"));
+    let expected = "ready; the new configuration was rejected, and the old one applies; the operational log says why";
+    wait::until_async("health to name the mistake", async || {
+        (answer(&health(&gate, &[]).await) == (Some(0), expected)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
