@@ -57,8 +57,8 @@ enum Action {
 /// Forget a site
 ///
 /// Forgets even the site's last good copy and how long the site has been failing, so do not forget a site that still
-/// fails. The next request fetches the robots.txt again. If a fetch is already running, robotgate still uses its result. In a fleet, all robotgates forget
-/// the site.
+/// fails. The next request fetches the robots.txt again. If a fetch is already running, robotgate still uses its
+/// result. In a fleet, all robotgates forget the site.
 #[derive(Debug, clap::Args)]
 struct ForgetArgs {
     /// An origin (scheme, host and port), any URL of the site, or a bare host, which means https
