@@ -276,7 +276,7 @@ fn lines(number: u64) -> String {
     }
 }
 
-/// Maximum length of a printed name in bytes.
+/// Maximum length of a file name or a finding in the output, in bytes.
 const MAX_NAME: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\

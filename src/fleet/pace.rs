@@ -53,7 +53,7 @@ impl Fleet {
         }
         let longest_wait = micros(longest_wait);
         let slot = parse_reservation(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
-        // A longer wait cannot be from the script, so ignore such an answer.
+        // The script that the server runs never returns a wait above these limits. Ignore an answer that has one.
         let is_sound = match slot {
             SlotReservation::Reserved(wait) => micros(wait) <= longest_wait,
             SlotReservation::Paused(wait) | SlotReservation::TooLate(wait) => {

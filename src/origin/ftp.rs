@@ -31,7 +31,9 @@ pub enum FtpPathError {
     Space,
     #[error("ends with several ;type=")]
     Type,
-    #[error("is longer than {MAX_DECODED} bytes, which some servers cut into several commands")]
+    #[error(
+        "is longer than {MAX_DECODED} bytes; some FTP servers would read a command with such a path as several commands"
+    )]
     TooLong,
 }
 

@@ -29,8 +29,8 @@ pub(super) struct PatternRange<W> {
     pub(super) end: W,
 }
 
-/// The wildcard patterns of tables that have many, in buckets by two neighbouring bytes that they contain. A decision
-/// inspects only the buckets whose two bytes are in the path.
+/// If a table has many wildcard patterns, they are sorted into buckets. All patterns in a bucket contain the same two
+/// neighbouring bytes. A decision inspects only the buckets whose two bytes are in the path.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// In the order of the tables.

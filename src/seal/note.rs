@@ -56,7 +56,7 @@ pub enum NoteError {
     Signature,
     #[error("no known key signed it")]
     Unsigned,
-    #[error("it is signed by a key that was replaced when the tree had {0} entries")]
+    #[error("its key was replaced when the tree had {0} entries, so the key must not sign a larger tree")]
     Replaced(u64),
 }
 

@@ -175,7 +175,7 @@ impl LoggedRefusal<'_> {
 
 struct Term {
     text: String,
-    /// Whether the term begins with a quotation mark. It is then a word, whatever it contains.
+    /// Whether the term begins with a quotation mark. A `:` or a leading `-` in it then has no special meaning.
     is_quoted: bool,
 }
 
