@@ -26,7 +26,8 @@ pub enum NameError {
 
 /// Checks whether a certificate can contain the name of `host` (RFC 5280 §4.2.1.6).
 ///
-/// RFC 1123 forbids `_` and hyphens at the ends of a label, but some real hosts have such names.
+/// No wildcards, and no NUL, which some clients take for the end of the name. RFC 1123 forbids `_` and hyphens at the
+/// ends of a label, but some real hosts have such names.
 pub(super) fn check(host: &Host) -> Result<(), NameError> {
     let Host::Name(name) = host else {
         return Ok(());

@@ -5,12 +5,14 @@ use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCo
 use super::{
     Overrides, config_options, finish, load,
     logs::{LogError, LogReader},
+    option,
 };
 use crate::{
     decision::Decision,
     evidence::EvidenceReader,
     replay::{Difference, LoggedDecision, ReplayOutcome, Replayed, Replayer, decide},
     text::plain_message,
+    trust::shell_word,
 };
 
 /// Make each decision of an audit log again, and list those that differ
@@ -94,7 +96,10 @@ pub fn run(args: &ReplayArgs) -> ExitCode {
 /// Returns the report as text, and whether the command succeeds.
 fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     let (path, options) = match &args.evidence {
-        Some(path) => (path.clone(), format!(" --set evidence.path={}", path.display())),
+        Some(path) => (
+            path.clone(),
+            option("set", &format!("evidence.path={}", path.display())),
+        ),
         None => {
             let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
             (
@@ -311,6 +316,7 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
     if let Some(sha256) = logged.robots_sha256 {
         line("robots.txt", &sha256.to_string());
     }
+    let has_text = texts.robots.is_some();
     let decision = config.and_then(|config| decide(logged, config, texts).ok());
     let rule = decision
         .as_ref()
@@ -322,8 +328,8 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
     if let Some(refused) = usage.and_then(|usage| usage.refused.as_ref()) {
         line("usage", &refused.to_string());
     }
-    if let Some(sha256) = logged.robots_sha256 {
-        let origin = plain_message(&logged.origin, MAX_URL);
+    if let Some(sha256) = logged.robots_sha256.filter(|_| has_text) {
+        let origin = shell_word(&plain_message(&logged.origin, MAX_URL));
         let _ = writeln!(
             text,
             "\nTo read this robots.txt: robotgate cache history {origin} --show {sha256}{options}"

@@ -208,7 +208,7 @@ impl SealArgs {
     fn rotate_key(&self) -> Result<(String, bool), SealCommandError> {
         let key = seal::rotate_key(&self.options()?)?;
         let text = format!(
-            "the new public key is\n{key}\nHand it out with the newest file in the folder rotations, which announces it.\n"
+            "the new public key is\n{key}\nHand it out with a checkpoint (robotgate seal checkpoint), as soon as possible.\n"
         );
         Ok((text, true))
     }

@@ -19,6 +19,7 @@ use crate::{
     origin::Origin,
     replay::{
         Cases, Effect, Finding, Group, LogPosition, Outline, Replayed, Replayer, Scenario, Summary, SummaryOutput,
+        Unknown,
     },
     text::{grouped, plain_message},
 };
@@ -216,9 +217,16 @@ fn shown(report: &SummaryOutput<'_>) -> String {
     );
     for (why, number) in &summary.unknown {
         let url = summary.unknown_urls.get(why).map_or("", String::as_str);
+        let option = match *why == Unknown::NoLookup.to_string() {
+            true => " with --robots ORIGIN=FILE",
+            false => "",
+        };
         count(
             *number,
-            &format!("cannot be decided: {why} (such as {})", plain_message(url, MAX_LINE)),
+            &format!(
+                "cannot be decided: {why}{option} (such as {})",
+                plain_message(url, MAX_LINE)
+            ),
         );
     }
     count(
@@ -316,7 +324,8 @@ const LISTED: usize = 20;
 const MAX_LINE: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if no decision changes, even if some cannot be decided; 1 if a decision changes, or an input is invalid; 2 for a usage error.
+Exit status: 0 if no decision changes, even if some cannot be decided; 1 if a decision changes, or an input is \
+invalid; 2 for a usage error.
 
 Try it:
   robotgate what-if --config new.toml /var/log/robotgate/audit.jsonl

@@ -15,8 +15,7 @@ async function follow() {
   if (filter !== tail.filter) return;
   write("filter-error", "");
   if (answer.next < (tail.after ?? 0)) return void Object.assign(tail, { after: null });
-  if (tail.after == null) Object.assign(tail, { found: 0 });
-  tail.found += answer.found;
+  tail.found = tail.after == null ? answer.found : tail.found + answer.refusals.length;
   Object.assign(tail, { held: answer.held, oldest: answer.oldest });
   tail.missed += answer.missed ?? 0;
   tail.after = answer.next;
