@@ -114,6 +114,8 @@ impl<'a> LogLine<'a> {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
+            // An operator has erased the line, as docs/seal.md says.
+            Err(_) if line.starts_with(br#"{"event":"erased","#) => Self::Other,
             // A record of an unknown kind may use a known field name with another type. So parse only `event` and
             // `time`.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
@@ -200,5 +202,8 @@ mod tests {
             );
         }
         assert!(matches!(LogLine::parse(line("later").as_bytes()), LogLine::Other));
+        let erased =
+            br#"{"event":"erased","sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}"#;
+        assert!(matches!(LogLine::parse(erased), LogLine::Other));
     }
 }
