@@ -30,6 +30,7 @@ use std::{
 };
 
 use self::folder::Folder;
+pub(crate) use self::lines::erased_entry;
 pub use self::{
     background::{SealState, Sealer},
     note::{NoteError, VerifierKey},

@@ -270,7 +270,8 @@ fn unreadable(path: &Path, sources: &Sources) -> Option<String> {
     let export = export(sources);
     let get = format!(
         "get the certificate from the proxy. On its machine, as its user or root, with its configuration (--config):\n\
-         {export}\nOn any machine:\ncurl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nThen name the copy with --ca FILE"
+         {export}\nOn any machine:\ncurl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\n\
+         Then name the copy with --ca FILE"
     );
     match fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!(

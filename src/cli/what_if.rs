@@ -19,7 +19,6 @@ use crate::{
     origin::Origin,
     replay::{
         Cases, Effect, Finding, Group, LogPosition, Outline, Replayed, Replayer, Scenario, Summary, SummaryOutput,
-        Unknown,
     },
     text::{grouped, plain_message},
 };
@@ -217,16 +216,9 @@ fn shown(report: &SummaryOutput<'_>) -> String {
     );
     for (why, number) in &summary.unknown {
         let url = summary.unknown_urls.get(why).map_or("", String::as_str);
-        let option = match *why == Unknown::NoLookup.to_string() {
-            true => " with --robots ORIGIN=FILE",
-            false => "",
-        };
         count(
             *number,
-            &format!(
-                "cannot be decided: {why}{option} (such as {})",
-                plain_message(url, MAX_LINE)
-            ),
+            &format!("cannot be decided: {why} (such as {})", plain_message(url, MAX_LINE)),
         );
     }
     count(

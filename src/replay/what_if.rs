@@ -69,7 +69,7 @@ pub enum Unknown {
     Tdmrep,
     #[error("the decision depends on the site's tdmrep.json, and the log does not say whether the site has one")]
     NoTdmrep,
-    #[error("the logged decision used no robots.txt, but the new decision needs one: give the robots.txt of the site")]
+    #[error("the logged decision used no robots.txt, but the new decision needs one: name a robots.txt for the site")]
     NoLookup,
     #[error(
         "the robots.txt could not be fetched, and with the new configuration the result depends on how long it was unreachable"

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{audit::EVENTS, text::Timestamp};
+use crate::{audit::EVENTS, seal::erased_entry, text::Timestamp};
 
 /// A record of the log, of any kind, with all fields that a report uses. `docs/audit-log.md` describes the fields.
 #[derive(Debug, Deserialize)]
@@ -114,8 +114,7 @@ impl<'a> LogLine<'a> {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
-            // An operator has erased the line, as docs/seal.md says.
-            Err(_) if line.starts_with(br#"{"event":"erased","#) => Self::Other,
+            Err(_) if erased_entry(line.trim_ascii_end()).is_some() => Self::Other,
             // A record of an unknown kind may use a known field name with another type. So parse only `event` and
             // `time`.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
@@ -205,5 +204,7 @@ mod tests {
         let erased =
             br#"{"event":"erased","sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}"#;
         assert!(matches!(LogLine::parse(erased), LogLine::Other));
+        let with_text = br#"{"event":"erased","sha256":"9f86","note":"x"}"#;
+        assert!(matches!(LogLine::parse(with_text), LogLine::Unreadable));
     }
 }

@@ -99,12 +99,16 @@ impl Lines {
     }
 }
 
-/// Returns the tree entry of a line, and whether the line replaces an erased one. Such a line must be exactly
-/// `{"event":"erased","sha256":"…"}` with the erased line's entry, so that nobody can hide other text in it.
+/// Returns the tree entry of a line, and whether the line replaces an erased one.
 pub(super) fn entry_of(line: &[u8]) -> (Sha256, bool) {
-    let erased = line.strip_prefix(ERASED).and_then(|rest| rest.strip_suffix(b"\"}"));
-    let erased = erased.and_then(|hash| HEXLOWER.decode(hash).ok()?.try_into().ok());
-    erased.map_or_else(|| (Sha256::of(line), false), |hash| (Sha256(hash), true))
+    erased_entry(line).map_or_else(|| (Sha256::of(line), false), |entry| (entry, true))
+}
+
+/// Returns the tree entry of the erased line that `line` replaces, if it replaces one. Such a line must be exactly
+/// `{"event":"erased","sha256":"…"}` with the erased line's entry, so that nobody can hide other text in it.
+pub(crate) fn erased_entry(line: &[u8]) -> Option<Sha256> {
+    let hash = line.strip_prefix(ERASED)?.strip_suffix(b"\"}")?;
+    Some(Sha256(HEXLOWER.decode(hash).ok()?.try_into().ok()?))
 }
 
 /// Finds the files of the log: each given path, and its rotated files in the same folder. Returns only files that

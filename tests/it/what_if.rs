@@ -133,8 +133,8 @@ async fn a_decision_that_needs_another_robots_txt_is_named() {
     fs::write(&new, wildcard).expect("written");
     let shown = what_if(&gate, &["--config", &new]).await;
     let line = format!(
-        "1 cannot be decided: the logged decision used no robots.txt, but the new decision needs one: give the \
-         robots.txt of the site with --robots ORIGIN=FILE (such as {})\n",
+        "1 cannot be decided: the logged decision used no robots.txt, but the new decision needs one: name a \
+         robots.txt for the site (such as {})\n",
         origin.url("/page")
     );
     assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);

@@ -177,7 +177,7 @@ fn a_new_configuration_decides_again() {
             "https://own.example/private",
             text(),
             BOT_A,
-            "unknown: the logged decision used no robots.txt, but the new decision needs one: give the robots.txt of the site",
+            "unknown: the logged decision used no robots.txt, but the new decision needs one: name a robots.txt for the site",
         ),
         (
             "",
@@ -185,7 +185,7 @@ fn a_new_configuration_decides_again() {
             PRIVATE,
             text(),
             "identity.unidentified = 'wildcard'",
-            "unknown: the logged decision used no robots.txt, but the new decision needs one: give the robots.txt of the site",
+            "unknown: the logged decision used no robots.txt, but the new decision needs one: name a robots.txt for the site",
         ),
         (
             "A",
