@@ -109,6 +109,27 @@ words! {
     }
 }
 
+// === impl Cause ===
+
+impl Cause {
+    /// Returns a sentence for the client, which says what is missing and what to send.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Missing => "The request has no User-Agent: send one with the bot's name, such as \"ExampleBot/1.0\".",
+            Self::Several => {
+                "The request has more than one User-Agent field: send only one, with the bot's name, such as \
+                 \"ExampleBot/1.0\"."
+            }
+            Self::BrowserOnly => {
+                "The User-Agent names only a browser, not a bot: add the bot's name to it, such as \"ExampleBot/1.0\"."
+            }
+            Self::NoToken => {
+                "The User-Agent has no product name: send one with the bot's name, such as \"ExampleBot/1.0\"."
+            }
+        }
+    }
+}
+
 // === impl Bot ===
 
 impl Bot {

@@ -32,7 +32,7 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
-use self::overrides::{Overrides, config_options, option};
+use self::overrides::Overrides;
 use crate::{
     colour, columns,
     config::{Config, ConfigError, Sources},

@@ -171,6 +171,10 @@ impl Decision {
                 Some(cause) => sentence_of(cause),
                 None => Reason::Pace.sentence(),
             },
+            (Reason::Unidentified, ..) => match &self.question.subject.identity {
+                Identity::Unidentified(cause) => cause.advice(),
+                _ => Reason::Unidentified.sentence(),
+            },
             (reason, ..) => reason.sentence(),
         }
     }
@@ -350,6 +354,7 @@ impl Decision {
             https_mode: HttpsMode::Intercept,
             unverifiable: Unverifiable::Deny,
             unidentified: crate::bot::Unidentified::Deny,
+            enforcement: Enforcement::Enforce,
             strict_paths: true,
             policy: crate::copy::Policy::default(),
             pace: None,

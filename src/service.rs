@@ -107,7 +107,14 @@ impl Service {
             .enable_all()
             .build()
             .map_err(ServiceError::Runtime)?;
-        let ended = runtime.block_on(Self::serve(config, source, log_format, inherited, notifier));
+        let ended = runtime.block_on(Self::serve(
+            config,
+            sources.options(),
+            source,
+            log_format,
+            inherited,
+            notifier,
+        ));
         // `serve` has already given the remaining tasks time to end.
         runtime.shutdown_background();
         ended
@@ -115,6 +122,7 @@ impl Service {
 
     async fn serve(
         config: Config,
+        config_options: String,
         source: Option<WatchedConfig>,
         log_format: LogFormat,
         mut inherited: Inherited,
@@ -130,7 +138,7 @@ impl Service {
         let planned = listeners.plan(&config)?;
         let threads = config.proxy.threads;
         let opening = tokio::spawn(log_slow_opening());
-        let live = Live::new(config, log_format)?;
+        let live = Live::new(config, log_format, config_options)?;
         history::restore(&live).await;
         opening.abort();
         let open = planned.open(live.generation().listening())?;

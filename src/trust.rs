@@ -14,7 +14,7 @@ pub use self::{
     keystore::jks,
     page::{CA_NAME, Document, Form, Missing, page},
     rejections::{Rejection, RejectionKind, Rejections},
-    settings::{BadProxy, Ca, ClientSettings, is_plain, shell_word},
+    settings::{BadProxy, Ca, ClientSettings, is_plain, shell_option, shell_word},
 };
 
 /// The public data of a certificate authority.

@@ -13,7 +13,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{Overrides, colour::Paint, config_options, fail, load, progress::Progress};
+use super::{Overrides, colour::Paint, fail, load, progress::Progress};
 use crate::{
     admin::{AdminError, Copies},
     config::{Config, ConfigError, Sources},
@@ -22,7 +22,7 @@ use crate::{
     text::plain,
 };
 
-/// Show what robotgate knows of sites and how their robots.txt changed, or forget a site
+/// Show what robotgate knows of sites and how their robots.txt changed, or have a robots.txt fetched again
 ///
 /// The proxy keeps this in a file (cache.path): each site's last response to /robots.txt, when it came, how long it
 /// applies, how long the site has been failing, and the text of the last robots.txt. The command works whether or
@@ -112,10 +112,6 @@ impl CacheArgs {
     }
 
     /// Calls `ask` with access to the copies of the running proxy or, if none runs, of the cache file.
-    fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
-        self.ask_of(&self.load()?.0, ask)
-    }
-
     fn ask_of<T>(&self, config: &Config, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let _progress = Progress::begin(|| "reading the saved robots.txt files".to_owned());
         let copies = Copies::find(config, |note| {
@@ -147,7 +143,7 @@ impl ForgetArgs {
                     let other = format!("http://{}", self.origin);
                     message.push_str(&format!(
                         "If you mean the http site, run: robotgate cache forget {other}{}\n",
-                        config_options(&sources)
+                        sources.options()
                     ));
                 }
                 print(message.as_bytes())
@@ -171,10 +167,16 @@ fn unknown(origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
         true => String::new(),
         false => format!("; if you mean http, write http://{argument}"),
     };
-    if sources.file().is_none() {
-        hint.push_str("; if the proxy runs with a configuration file, name it with --config");
-    }
+    hint.push_str(without_config(sources));
     CacheError::Unknown(format!("nothing is known about {origin}{hint}"))
+}
+
+/// Returns a hint for a command that found nothing, if the user named no configuration.
+fn without_config(sources: &Sources) -> &'static str {
+    match sources.file() {
+        Some(_) => "",
+        None => "; if the proxy runs with a configuration file, name it with --config",
+    }
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), CacheError> {
@@ -201,7 +203,7 @@ Exit status: 0 if the command succeeded; 1 if the site is not known, there is no
 server of a fleet could not be told to forget the site; 2 for a usage error.
 
 Try it:
-  robotgate cache list
+  robotgate cache list --failing
   robotgate cache show example.com
   robotgate cache history example.com --diff
   robotgate cache forget https://example.com";

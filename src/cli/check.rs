@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, path::PathBuf, process::ExitCode, time::SystemTime};
 
-use super::{Overrides, complaint, config_options, fail, misused};
+use super::{Overrides, complaint, fail, misused};
 use crate::{config::Sources, expect, proxy, text::count};
 
 /// Check a configuration file and run its [[expect]] cases
@@ -55,7 +55,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     for warning in config.warnings(sources.file(), SystemTime::now()) {
         warn(&warning);
     }
-    let options = config_options(&sources);
+    let options = sources.options();
     for name in config.bots.idle_credentials() {
         warn(&format_args!(
             "the credential {name:?} identifies no bot, so clients that present it are refused; add it to the \

@@ -17,7 +17,7 @@ use self::{
 use super::{
     Overrides,
     columns::{padded, widest},
-    config_options, fail, load, print,
+    fail, load, print,
 };
 use crate::{
     bot::{BadLine, Credentials, is_name},
@@ -110,7 +110,7 @@ fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), Creden
     let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let path = config.identity.credentials.clone();
     let path = path.ok_or_else(|| CredentialError::NotConfigured(sources.file.clone()))?;
-    Ok((config, path, config_options(&sources)))
+    Ok((config, path, sources.options()))
 }
 
 fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> Result<String, CredentialError> {

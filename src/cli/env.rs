@@ -20,7 +20,7 @@ use clap::{
 use rustls::pki_types::CertificateDer;
 
 use self::write::WriteError;
-use super::{Overrides, config_options, fail, load, option, print};
+use super::{Overrides, fail, load, print};
 use crate::{
     config::{Config, ConfigError, HttpsMode, Proxy, Sources},
     pem,
@@ -28,7 +28,7 @@ use crate::{
     trust::{
         BadProxy, Ca, ClientSettings,
         clients::{self, ClientKind, ClientProgram},
-        shell_word,
+        shell_option, shell_word,
     },
 };
 
@@ -225,7 +225,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
         let _ = writeln!(
             out,
             "# robotgate credential add{} NAME creates a secret.",
-            config_options(&sources)
+            sources.options()
         );
     }
     Ok((out, notes))
@@ -250,9 +250,9 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
 
 /// Returns the options as the user gave them, but `--proxy` with the value `proxy`.
 fn options(args: &EnvArgs, sources: &Sources, proxy: Option<&str>) -> String {
-    let mut options = config_options(sources);
-    options.extend(proxy.map(|proxy| option("proxy", proxy)));
-    options.extend(args.ca.as_ref().map(|file| option("ca", &file.to_string_lossy())));
+    let mut options = sources.options();
+    options.extend(proxy.map(|proxy| shell_option("proxy", proxy)));
+    options.extend(args.ca.as_ref().map(|file| shell_option("ca", &file.to_string_lossy())));
     options
 }
 
@@ -306,7 +306,7 @@ fn only_for_some(path: &Path, args: &EnvArgs, sources: &Sources) -> Option<Strin
 }
 
 fn export(sources: &Sources) -> String {
-    format!("robotgate ca export{} > robotgate-ca.pem", config_options(sources))
+    format!("robotgate ca export{} > robotgate-ca.pem", sources.options())
 }
 
 /// Returns whether every user can read the file, by the modes of the file and its folders.

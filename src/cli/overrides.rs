@@ -5,11 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    config::{ConfigError, Setting, Sources},
-    text::plain,
-    trust::shell_word,
-};
+use crate::config::{ConfigError, Setting, Sources};
 
 /// The keys that the command line sets.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -32,20 +28,4 @@ impl Overrides {
     pub(super) fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
-}
-
-/// Returns `--config FILE` and each `--set`, for a suggested command. It reads the same environment variables.
-pub(super) fn config_options(sources: &Sources) -> String {
-    let mut options = String::new();
-    if let Some(file) = sources.file() {
-        options.push_str(&option("config", &file.to_string_lossy()));
-    }
-    options.extend(sources.set().map(|setting| option("set", &setting.to_string())));
-    options
-}
-
-/// Returns an option and its value, quoted for a shell, with a space before them.
-pub(super) fn option(name: &str, value: &str) -> String {
-    // `robotgate env` prints the options in a shell comment, which a line break in a value would end.
-    format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }

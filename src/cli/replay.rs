@@ -3,16 +3,15 @@
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use super::{
-    Overrides, config_options, finish, load,
+    Overrides, finish, load,
     logs::{LogError, LogReader},
-    option,
 };
 use crate::{
     decision::Decision,
     evidence::EvidenceReader,
     replay::{Difference, LoggedDecision, ReplayOutcome, Replayed, Replayer, decide},
     text::plain_message,
-    trust::shell_word,
+    trust::{shell_option, shell_word},
 };
 
 /// Make each decision of an audit log again, and list those that differ
@@ -98,14 +97,11 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     let (path, options) = match &args.evidence {
         Some(path) => (
             path.clone(),
-            option("set", &format!("evidence.path={}", path.display())),
+            shell_option("set", &format!("evidence.path={}", path.display())),
         ),
         None => {
             let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
-            (
-                config.evidence.ok_or(ReplayError::NoEvidence)?.path,
-                config_options(&sources),
-            )
+            (config.evidence.ok_or(ReplayError::NoEvidence)?.path, sources.options())
         }
     };
     let unreadable = |error| ReplayError::Evidence {
@@ -213,11 +209,11 @@ impl ReplayOutput {
                 let _ = writeln!(text, "{number:>10} {what}");
             }
         };
-        count(self.same, "are the same");
-        count(self.different, "are different");
+        count(self.same, "the same");
+        count(self.different, "different");
         count(
             self.as_logged,
-            "are taken as logged, because an address, a credential or the pace decided",
+            "taken as logged, because an address, a credential or the pace decided",
         );
         for (why, number) in &self.not_replayable {
             let example = self.missing.get(why).map(|sha256| format!(" (such as {sha256})"));
@@ -226,10 +222,7 @@ impl ReplayOutput {
                 &format!("cannot be replayed: {why}{}", example.unwrap_or_default()),
             );
         }
-        count(
-            self.unreadable_lines,
-            "lines cannot be read: they are not JSON records of the log",
-        );
+        count(self.unreadable_lines, "left out: not a JSON record of the log");
         text
     }
 }

@@ -62,8 +62,8 @@ enum Action {
 /// do not match the folder's checkpoint.
 #[derive(Debug, clap::Args)]
 struct VerifyArgs {
-    /// Files of the log, from the oldest to the newest, also rotated and .gz ones. Without LOG, verify checks only the
-    /// seal folder
+    /// Files of the log in any order, also rotated and .gz ones. Without LOG, verify reads audit.path and the rotated
+    /// files next to it. If audit.path is not set either, verify checks only the seal folder
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// The file of an earlier checkpoint, which you or somebody else kept. verify checks that the tree still begins
@@ -92,7 +92,8 @@ struct VerifyArgs {
 struct ProveArgs {
     /// The id of the request, from the log or from the Robots-Decision header
     id: String,
-    /// Files of the log, in any order. Without LOG, prove reads only the file of audit.path
+    /// Files of the log in any order, also rotated and .gz ones. Without LOG, prove reads audit.path and the rotated
+    /// files next to it
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// The folder to write the files to
@@ -138,20 +139,31 @@ impl SealArgs {
         })
     }
 
-    /// Returns `logs` or, if it is empty, the log that the configuration names.
-    fn logs(&self, logs: &[PathBuf]) -> Result<Vec<PathBuf>, SealCommandError> {
-        if !logs.is_empty() {
-            return Ok(logs.to_vec());
-        }
-        match load(self.config.as_deref(), &self.overrides)?.0.audit.output {
-            Output::File(path) => Ok(vec![path]),
-            Output::Stdout => Err(SealCommandError::NoLog),
-        }
+    /// Returns the log that the configuration names; `None` if the log is on standard output.
+    fn log(&self) -> Result<Option<PathBuf>, SealCommandError> {
+        Ok(match load(self.config.as_deref(), &self.overrides)?.0.audit.output {
+            Output::File(path) => Some(path),
+            Output::Stdout => None,
+        })
+    }
+
+    /// Returns the files in `named`, or if it is empty, the log of the configuration and its rotated files. The oldest
+    /// file comes first.
+    fn log_files(&self, named: &[PathBuf]) -> Result<Vec<PathBuf>, SealCommandError> {
+        Ok(match (named, self.log()?) {
+            ([], None) => Vec::new(),
+            ([], Some(log)) => seal::files_of(log)?,
+            (named, _) => seal::in_order(named)?,
+        })
     }
 
     fn seal(&self) -> Result<(String, bool), SealCommandError> {
         let options = self.options()?;
-        let sealed = seal::seal(&options, &self.logs(&self.logs)?, self.go_on, || false)?;
+        let logs = match self.logs.is_empty() {
+            true => vec![self.log()?.ok_or(SealCommandError::NoLog)?],
+            false => self.logs.clone(),
+        };
+        let sealed = seal::seal(&options, &logs, self.go_on, || false)?;
         let mut text = String::new();
         if let Some(key) = &sealed.created {
             let _ = writeln!(
@@ -165,20 +177,25 @@ impl SealArgs {
     }
 
     fn verify(&self, verify: &VerifyArgs) -> Result<(String, bool), SealCommandError> {
+        let logs = self.log_files(&verify.logs)?;
         let found = seal::verify(&Verify {
             folder: self.options()?.path,
-            logs: verify.logs.clone(),
+            logs: logs.clone(),
             keys: verify.key.as_deref().map_or_else(|| Ok(Vec::new()), trusted)?,
             checkpoints: verify.checkpoint.clone(),
             skip_older: verify.skip_older,
             skip_newer: verify.skip_newer,
         })?;
         let is_good = found.findings.is_empty();
-        Ok((text(&found, !verify.logs.is_empty()), is_good))
+        Ok((text(&found, !logs.is_empty()), is_good))
     }
 
     fn prove(&self, prove: &ProveArgs) -> Result<(String, bool), SealCommandError> {
-        let proven = seal::prove(&self.options()?.path, &prove.id, &self.logs(&prove.logs)?)?;
+        let logs = self.log_files(&prove.logs)?;
+        if logs.is_empty() {
+            return Err(SealCommandError::NoLog);
+        }
+        let proven = seal::prove(&self.options()?.path, &prove.id, &logs)?;
         let mut text = String::new();
         let mut events = Vec::new();
         for proven in proven {
@@ -245,24 +262,35 @@ fn text(found: &Verification, has_logs: bool) -> String {
         lines(found.sealed),
         found.key
     );
-    let mut count = |number: u64, what: &str| {
+    let mut count = |number: u64, one: &str, many: &str, what: &str| {
         if number > 0 {
-            let _ = writeln!(text, "{number:>10} {what}");
+            let unit = if number == 1 { one } else { many };
+            let _ = writeln!(text, "{number:>10} {unit} {what}");
         }
     };
-    count(found.checkpoints, "older checkpoints match the tree");
+    count(
+        found.checkpoints,
+        "older checkpoint matches",
+        "older checkpoints match",
+        "the tree",
+    );
     if has_logs {
-        count(found.lines.same, "lines are as they were sealed");
-        count(found.lines.erased, "lines were erased; their hashes match");
-        count(found.lines.before, "sealed lines are before the first line given");
-        count(found.lines.after, "sealed lines are after the last line given");
-        count(found.lines.unsealed, "lines are not sealed yet");
+        let mut count = |number, what| count(number, "line", "lines", what);
+        count(found.lines.same, "unchanged since sealing");
+        count(found.lines.erased, "erased, with the sealed hash");
+        count(found.lines.before, "sealed before the first line given");
+        count(found.lines.after, "sealed after the last line given");
+        count(found.lines.unsealed, "not sealed yet");
     }
     if found.more > 0 {
         let _ = writeln!(text, "{:>10} more things are wrong, which are not listed", found.more);
     }
     let _ = match found.findings.len() as u64 + found.more {
-        0 => writeln!(text, "nothing is wrong"),
+        0 if has_logs => writeln!(text, "nothing is wrong"),
+        0 => writeln!(
+            text,
+            "nothing is wrong with the seal folder; to compare a log with it, name the log"
+        ),
         1 => writeln!(text, "1 thing is wrong"),
         number => writeln!(text, "{number} things are wrong"),
     };
@@ -287,6 +315,6 @@ the command fails; 2 for a usage error.
 
 Try it:
   robotgate seal --config /etc/robotgate/robotgate.toml
-  robotgate seal verify --folder seal --checkpoint last-year.txt audit.jsonl.1.gz audit.jsonl
+  robotgate seal verify --config /etc/robotgate/robotgate.toml --checkpoint last-year.txt
   robotgate seal prove --folder seal 019a9f5c-8a44-7c3e-9d5f-2f4f8a1c7b10 audit.jsonl
   robotgate seal checkpoint --folder seal > checkpoint.txt";

@@ -199,8 +199,8 @@ fn shown(report: &SummaryOutput<'_>) -> String {
             let _ = writeln!(text, "{:>11} {what}", grouped(number));
         }
     };
-    count(summary.refused, "were forwarded and would be refused");
-    count(summary.forwarded, "were refused and would be forwarded");
+    count(summary.refused, "would be refused instead of forwarded");
+    count(summary.forwarded, "would be forwarded instead of refused");
     count(
         summary.verdict,
         "would get a different verdict, but be forwarded or refused as before",
@@ -209,10 +209,10 @@ fn shown(report: &SummaryOutput<'_>) -> String {
         summary.basis,
         "would have a different rule or reason, but the same result",
     );
-    count(summary.same, "stay the same");
+    count(summary.same, "would stay the same");
     count(
         summary.as_logged,
-        "are taken as logged, because an address, a credential or the pace decided",
+        "taken as logged, because an address, a credential or the pace decided",
     );
     for (why, number) in &summary.unknown {
         let url = summary.unknown_urls.get(why).map_or("", String::as_str);
@@ -221,10 +221,7 @@ fn shown(report: &SummaryOutput<'_>) -> String {
             &format!("cannot be decided: {why} (such as {})", plain_message(url, MAX_LINE)),
         );
     }
-    count(
-        summary.unreadable_lines,
-        "lines cannot be read: they are not JSON records of the log",
-    );
+    count(summary.unreadable_lines, "left out: not a JSON record of the log");
     if summary.pace_changes {
         text.push_str(
             "note: [pace] changes, but turns at sites are not simulated: some requests may also wait or be refused\n",

@@ -25,10 +25,20 @@ use crate::usage::Purpose;
 pub struct IdentityRules {
     /// How requests that name no bot are handled.
     pub unidentified: Unidentified,
+    /// What happens if a robots.txt disallows a request, unless the bot's `enforcement` says otherwise.
+    pub enforcement: Enforcement,
     /// The credentials file. If it is `None`, robotgate neither asks for credentials nor checks them.
     pub credentials: Option<PathBuf>,
     /// Whether clients without proof are refused.
     pub required: bool,
+}
+
+/// The values of `identity.enforcement`. `exempt` is only for single bots: for all, robotgate would do nothing.
+#[derive(Clone, Copy, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum GeneralEnforcement {
+    Enforce,
+    Report,
 }
 
 /// The credentials file that `[identity]` names.
@@ -43,6 +53,8 @@ enum Named {
 /// What a `[[bot]]` entry is checked against. The keys of both maps are in lower case.
 struct TakenNames {
     named: Named,
+    /// The value of `identity.enforcement`.
+    enforcement: Enforcement,
     /// Whether `proxy.tls.client-roots` is set.
     has_client_roots: bool,
     is_paced: bool,
@@ -56,6 +68,7 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
     let (identity, named) = file.table("identity", IdentityRules::read);
     let mut taken = TakenNames {
         named,
+        enforcement: identity.enforcement,
         has_client_roots: file.span_of("proxy.tls.client-roots").is_some(),
         is_paced: file.span_of("pace").is_some(),
         names: HashMap::new(),
@@ -86,6 +99,10 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
 impl IdentityRules {
     fn read(table: &Table<'_>) -> (Self, Named) {
         let unidentified = table.choice_or("unidentified", Unidentified::default());
+        let enforcement = match table.choice_or("enforcement", GeneralEnforcement::Enforce) {
+            GeneralEnforcement::Enforce => Enforcement::Enforce,
+            GeneralEnforcement::Report => Enforcement::Report,
+        };
         let checker = table.checker;
         let raw = table.text("credentials");
         let path = raw.as_ref().and_then(|raw| checker.path(raw));
@@ -104,6 +121,7 @@ impl IdentityRules {
         };
         let rules = Self {
             unidentified,
+            enforcement,
             credentials: path,
             required: table.flag_or("required", false),
         };
@@ -125,7 +143,7 @@ impl TakenNames {
             Some(list) => Some(robots_agents(list, table)),
             None => name.as_deref().and_then(|name| name_as_agent(name, table)),
         };
-        let enforcement = table.choice_or("enforcement", Enforcement::default());
+        let enforcement = table.choice_or("enforcement", self.enforcement);
         let exempt_hosts = table.checker.each(table.list("exempt-hosts"), str::parse);
         let delay = table.time("delay", DELAYS);
         if let Some(delay) = delay.as_ref().filter(|_| !self.is_paced) {

@@ -25,6 +25,7 @@ impl Config {
             https_mode: self.https.mode,
             unverifiable: self.https.unverifiable,
             unidentified: self.identity.unidentified,
+            enforcement: self.identity.enforcement,
             strict_paths: self.robots.strict_paths,
             policy: self.robots.policy,
             pace: self.pace,

@@ -167,7 +167,7 @@ delay = "5s"
             assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
         }
         assert_eq!(shown.matches("[[bot]]").count(), 2);
-        assert_eq!(shown.matches("enforcement = \"enforce\"").count(), 2);
+        assert_eq!(shown.matches("enforcement = \"enforce\"").count(), 3);
         assert!(!shown.contains("token-file"), "a key without a value is not shown");
     }
 

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::ConfigError;
+use crate::trust::shell_option;
 
 /// The sources of a configuration. Each reload reads the same sources again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +105,17 @@ impl Sources {
     pub fn set(&self) -> impl Iterator<Item = &Setting> {
         let set = self.overrides.iter().filter(|set| &*set.name == SET_OPTION);
         set.map(|set| &set.setting)
+    }
+
+    /// Returns `--config FILE` and each `--set`, each with a space before it, for a suggested command. That command reads
+    /// the same environment variables.
+    pub fn options(&self) -> String {
+        let file = self
+            .file
+            .iter()
+            .map(|file| shell_option("config", &file.to_string_lossy()));
+        let set = self.set().map(|setting| shell_option("set", &setting.to_string()));
+        file.chain(set).collect()
     }
 
     /// Describes the sources for a message: usually by the path of the file.

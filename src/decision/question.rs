@@ -50,6 +50,8 @@ pub struct Terms {
     pub https_mode: HttpsMode,
     pub unverifiable: Unverifiable,
     pub unidentified: Unidentified,
+    /// For requests of bots that are not configured, and for requests that name no bot.
+    pub enforcement: Enforcement,
     /// Whether the rules must also allow the path as common servers may read it (`robots.strict-paths`).
     pub strict_paths: bool,
     pub policy: Policy,
@@ -184,12 +186,13 @@ impl Question {
         }
     }
 
-    /// Returns the enforcement of the bot, or `exempt` for a host in its `exempt-hosts`.
+    /// Returns the enforcement of the bot, that of the terms for a client that is not configured, or `exempt` for a host in its `exempt-hosts`.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,
             RobotsIdentity::Bot(bot) => bot.enforcement,
-            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => Enforcement::Enforce,
+            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard => self.terms.enforcement,
+            RobotsIdentity::Refused(_) => Enforcement::Enforce,
         }
     }
 

@@ -131,6 +131,7 @@ fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Qu
             https_mode: HttpsMode::Tunnel,
             unverifiable: Unverifiable::Deny,
             unidentified,
+            enforcement: Enforcement::Enforce,
             strict_paths: true,
             policy: Policy::default(),
             pace: None,

@@ -41,11 +41,12 @@ pub struct Live {
 // === impl Live ===
 
 impl Live {
-    /// Loads the first configuration. `log_format` is for an audit log on standard output.
+    /// Loads the first configuration. `log_format` is for an audit log on standard output. `config_options` are the
+    /// options that name the configuration in a command, as in ` --config FILE`.
     ///
     /// # Errors
     /// Fails if a file or another resource that `config` names is not available.
-    pub fn new(config: Config, log_format: LogFormat) -> Result<Arc<Self>, SetupError> {
+    pub fn new(config: Config, log_format: LogFormat, config_options: String) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, Listening::default(), log_format)?);
         let metrics = generation.meter.metrics.clone();
         generation.note_in_force();
@@ -55,7 +56,7 @@ impl Live {
             current: ArcSwap::new(generation),
             clients: Arc::new(clients),
             metrics,
-            rejections: Arc::default(),
+            rejections: Arc::new(Rejections::new(config_options)),
             history: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
             stopping: AtomicBool::new(false),

@@ -104,7 +104,7 @@ fn log_rejection(kind: RejectionKind, cause: &str, outer_connect: &OuterConnect,
     let Some(count) = due else {
         return;
     };
-    let fix = clients::fix(user_agent);
+    let fix = context.live.rejections.fix(user_agent);
     let client = context.connection.client_for_log();
     let generation = context.live.current();
     let user_agent = user_agent.map(|text| generation.config.audit.privacy.user_agent(text));

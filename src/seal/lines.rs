@@ -136,15 +136,40 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
         }
         // A rotation during the listing can hide a file from it, so list again until nothing changed.
         if tries.next().is_none() || list()? == names {
-            // The log itself is the newest file. Sort the others by the numbers in their names first, then by time,
-            // because a clock can have been set back.
             files.sort_by_cached_key(|file| {
                 let is_log = matches!(logs, [log] if *log == file.path);
-                (is_log, Reverse(number(&file.path)), file.time.clone())
+                age(&file.path, is_log, Some(file.time.clone()))
             });
             return Ok(files);
         }
     }
+}
+
+/// Returns the files of `log`, which are `log` itself and its rotated files in the same folder, the oldest first.
+///
+/// # Errors
+/// Fails if the folder or a file cannot be read, or if there is no such file.
+pub fn files_of(log: PathBuf) -> Result<Vec<PathBuf>, SealError> {
+    let files = log_files(&[log])?;
+    Ok(files.into_iter().map(|file| file.path).collect())
+}
+
+/// Sorts the files of one log, the oldest first.
+///
+/// # Errors
+/// Fails if a file cannot be read.
+pub fn in_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, SealError> {
+    let times = files.iter().map(|path| Ok(identify(path)?.map(|file| file.time)));
+    let times = times.collect::<Result<Vec<_>, SealError>>()?;
+    let mut ordered: Vec<_> = files.iter().cloned().zip(times).collect();
+    ordered.sort_by_cached_key(|(path, time)| age(path, false, time.clone()));
+    Ok(ordered.into_iter().map(|(path, _)| path).collect())
+}
+
+/// Returns the key by which the files of a log are sorted, the oldest first. The log itself is the newest file. Sorts
+/// the others by the numbers in their names first, then by time, because a clock can have been set back.
+fn age(path: &Path, is_log: bool, time: Option<String>) -> impl Ord + use<> {
+    (is_log, Reverse(number(path)), time.is_none(), time)
 }
 
 fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {

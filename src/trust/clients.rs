@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 pub use self::{
     files::{Contents, File, MARK, files, is_ours},
-    guess::{fix, guess},
+    guess::guess,
 };
 use super::settings::ClientSettings;
 

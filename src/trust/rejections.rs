@@ -15,6 +15,8 @@ use crate::text::words;
 /// The clients that recently rejected the authority's certificates.
 #[derive(Debug, Default)]
 pub struct Rejections {
+    /// The options that name the configuration in a suggested command, each with a space before it.
+    config_options: String,
     /// The entry with the latest rejection comes last.
     table: Mutex<Vec<RejectionEntry>>,
     /// When a program last showed that it trusts the authority. The key is a hash of `program` in [`Self::note_trust`].
@@ -57,6 +59,23 @@ struct RejectionEntry {
 // === impl Rejections ===
 
 impl Rejections {
+    /// `config_options` are the options that name the configuration in a command, as in ` --config FILE`.
+    pub fn new(config_options: String) -> Self {
+        Self {
+            config_options,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the `robotgate env` command that prints settings with which the client of this User-Agent trusts the
+    /// certificate.
+    pub fn fix(&self, user_agent: Option<&str>) -> String {
+        match user_agent.and_then(clients::guess) {
+            Some(name) => format!("robotgate env {name}{}", self.config_options),
+            None => format!("robotgate env{}", self.config_options),
+        }
+    }
+
     /// Records a rejection. If the caller should log it (at most one a minute), returns how many of this kind the
     /// client has caused. `user_agent` must contain no control characters.
     pub fn note(
@@ -141,15 +160,6 @@ impl Rejections {
     }
 }
 
-// === impl Rejection ===
-
-impl Rejection {
-    /// Returns the `robotgate env` command that tells how to make this client trust the certificate.
-    pub fn fix(&self) -> String {
-        clients::fix(self.user_agent.as_deref())
-    }
-}
-
 /// Treats an IPv6 /64 as one client: otherwise, one machine could fill the table.
 fn key_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -223,7 +233,13 @@ mod tests {
         assert_eq!(rejection.origin, "https://b.example");
         assert_eq!(rejection.user_agent.as_deref(), Some("curl/8.5.0"));
         assert_eq!((rejection.first, rejection.last, rejection.count), (at(1), at(2), 2));
-        assert_eq!(rejection.fix(), "robotgate env curl");
+        let rejections = Rejections::new(" --config gate.toml".to_owned());
+        for (user_agent, command) in [
+            (Some("curl/8.5.0"), "robotgate env curl --config gate.toml"),
+            (None, "robotgate env --config gate.toml"),
+        ] {
+            assert_eq!(rejections.fix(user_agent), command);
+        }
     }
 
     #[test]

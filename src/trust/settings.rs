@@ -3,6 +3,8 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use crate::text::plain;
+
 /// The values that replace the placeholders in the texts of [`clients`](super::clients).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientSettings {
@@ -173,6 +175,12 @@ pub fn shell_word(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Returns a command's option and its value, quoted for a shell, with a space before them.
+pub fn shell_option(name: &str, value: &str) -> String {
+    // `robotgate env` prints the options in a shell comment, which a line break in a value would end.
+    format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }
 
 /// Quotes `text` as a JSON string, which JavaScript and Python can also read.

@@ -1,6 +1,8 @@
 //! Explains in plain words what is wrong with a server's certificate. It parses the text of rustls' error, because
 //! pingora passes on only that text.
 
+use std::net::IpAddr;
+
 /// Explains `error`, the text of rustls after "invalid peer certificate: ". Returns an unknown text unchanged.
 pub(crate) fn in_words(error: &str) -> String {
     let words = match error {
@@ -60,11 +62,15 @@ fn of_other_names(error: &str) -> String {
         .split([',', ' '])
         .filter(|word| !word.is_empty() && *word != "or")
         .map(|name| {
-            let name = name.split_once('(').map_or(name, |(_, name)| name);
-            name.trim_matches(['"', ')'])
+            let (kind, name) = name.split_once('(').unwrap_or(("", name));
+            let name = name.trim_matches(['"', ')']);
+            match kind == "DnsName" && name.parse::<IpAddr>().is_ok() {
+                true => format!("{name} (as a DNS name; an address needs subjectAltName=IP:{name})"),
+                false => name.to_owned(),
+            }
         });
     let mut words = "it is for other names: ".to_owned();
-    let first: Vec<&str> = names.by_ref().take(MAX_NAMES).collect();
+    let first: Vec<String> = names.by_ref().take(MAX_NAMES).collect();
     words.push_str(&first.join(", "));
     match names.count() {
         0 => {}
@@ -103,6 +109,10 @@ mod tests {
                 "certificate not valid for name \"a.example\"; certificate is only valid for DnsName(\"b.example\"), \
                  DnsName(\"*.c.example\") or IpAddress(192.0.2.1)",
                 "it is for other names: b.example, *.c.example, 192.0.2.1",
+            ),
+            (
+                "certificate not valid for name \"192.0.2.1\"; certificate is only valid for DnsName(\"192.0.2.1\")",
+                "it is for other names: 192.0.2.1 (as a DNS name; an address needs subjectAltName=IP:192.0.2.1)",
             ),
             (
                 "certificate not valid for name \"a.example\"; certificate is not valid for any names (according to \

@@ -104,6 +104,16 @@ async fn the_list_is_a_table_that_a_word_filters() {
     assert!(output.out.contains("unreachable  503"), "{output:?}");
     assert!(!output.out.contains(&site.port().to_string()), "{output:?}");
 
+    let output = cache(&gate, &["list", "--failing"]).await;
+    let listed: Vec<_> = output.out.lines().skip(1).collect();
+    assert!(
+        matches!(listed[..], [line] if line.contains(&broken.port().to_string())),
+        "{output:?}"
+    );
+    let output = cache(&gate, &["list", "--failing", &site.port().to_string()]).await;
+    let expected = "robotgate: none of these sites fails\n";
+    assert_eq!((&*output.errors, &*output.out, output.code), (expected, "", Some(0)));
+
     let output = cache(&gate, &["list", &"x".repeat(10_000)]).await;
     assert_eq!((output.code, &*output.out), (Some(0), ""), "{output:?}");
     let output = cache(&gate, &["list", "nowhere"]).await;

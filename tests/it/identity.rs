@@ -6,6 +6,7 @@ mod proof;
 mod secrecy;
 
 use robotgate::bot::SecretHash;
+use serde_json::json;
 
 use crate::support::{Builder, Gate, Origin, ROBOTS, allowed, refused};
 
@@ -158,6 +159,52 @@ async fn report_forwards_and_marks_denied_requests() {
         (&"report".into(), &"tester".into())
     );
     assert_eq!(gate.completion_of(&record).await["status"], 200);
+}
+
+#[tokio::test]
+async fn the_general_enforcement_is_for_all_bots_without_their_own() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::with(
+        r#"
+        [identity]
+        enforcement = "report"
+        unidentified = "wildcard"
+
+        [[bot]]
+        name = "plain"
+        user-agents = ["PlainBot"]
+
+        [[bot]]
+        name = "strict"
+        user-agents = ["StrictBot"]
+        enforcement = "enforce"
+        "#,
+    )
+    .await;
+    for (path, user_agent, bot) in [
+        ("/private/a", "OtherBot/1.0", json!("OtherBot")),
+        ("/private/b", "PlainBot/1.0", json!("plain")),
+        (
+            "/private/c",
+            "Mozilla/5.0 (X11) Gecko/20100101 Firefox/120.0",
+            json!(null),
+        ),
+    ] {
+        let url = origin.url(path);
+        let response = gate.get(&url).user_agent(user_agent).await;
+        assert_eq!(response.status, 200, "{user_agent}");
+        let decision = response.decision();
+        assert_eq!(decision.param("reason").as_deref(), Some("rule"), "{user_agent}");
+        assert_eq!(decision.param("enforcement").as_deref(), Some("report"), "{user_agent}");
+        let record = gate.decision_for(&url).await;
+        assert_eq!(
+            (&record["bot"], &record["verdict"], &record["forwarded"]),
+            (&bot, &json!("deny"), &json!(true)),
+            "{user_agent}"
+        );
+    }
+    let response = gate.get(&origin.url("/private")).user_agent("StrictBot/1.0").await;
+    refused(&response, "rule");
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ fn vkey(seal: &Path) -> String {
 
 /// Runs the independent verifier. Returns what it says.
 fn independent(args: &[&str]) -> Result<String, String> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/seal/verify.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/verify-seal.py");
     let output = Command::new("/usr/bin/python3")
         .arg(script)
         .args(args)
@@ -107,7 +107,7 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     assert_eq!(good.code, Some(0), "{}", good.out);
     for part in [
         "example.com/test: 300 lines sealed",
-        "300 lines are as they were sealed",
+        "300 lines unchanged since sealing",
         "nothing is wrong",
     ] {
         assert!(good.out.contains(part), "{part}: {}", good.out);
@@ -119,7 +119,27 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     let bad = seal(folder.path(), &["verify", "--checkpoint", &old, &log]).await;
     let expected = format!("{log}:42: this line was changed after sealing (entry 41)\n");
     assert_eq!((bad.code, bad.out.lines().next()), (Some(1), Some(expected.trim())));
-    assert!(bad.out.contains("1 older checkpoints match the tree"), "{}", bad.out);
+    assert!(bad.out.contains("1 older checkpoint matches the tree"), "{}", bad.out);
+    let rotated = format!("{log}.1");
+    for (file, range) in [(&rotated, 0..100), (&log, 100..300)] {
+        fs::write(file, "").expect("emptied");
+        write(Path::new(file), range);
+    }
+    for args in [
+        &["verify"][..],
+        &["verify", &log, &rotated],
+        &["verify", &rotated, &log],
+    ] {
+        let good = seal(folder.path(), args).await;
+        let expected = "300 lines unchanged since sealing\nnothing is wrong\n";
+        assert!(good.out.ends_with(expected), "{args:?}: {}", good.out);
+    }
+    let proven = seal(
+        folder.path(),
+        &["prove", "id-7", "--out", &folder.path().display().to_string()],
+    )
+    .await;
+    assert!(proven.out.contains("is entry 7 of the tree"), "{}", proven.errors);
     let stranger = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
     let bad = seal(folder.path(), &["verify", "--key", stranger]).await;
     assert!(
@@ -227,7 +247,7 @@ async fn a_kill_while_sealing_leaves_one_history() {
     let found = seal(folder.path(), &args).await;
     assert_eq!(found.code, Some(0), "{}", found.out);
     assert!(
-        found.out.contains(&format!("{lines} lines are as they were sealed")),
+        found.out.contains(&format!("{lines} lines unchanged since sealing")),
         "{}",
         found.out
     );

@@ -105,7 +105,7 @@ async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
     let first = shown.out.lines().next();
     assert_eq!(first, Some("25 decisions"), "{}", shown.out);
     assert!(
-        shown.out.contains("were forwarded and would be refused\n"),
+        shown.out.contains("would be refused instead of forwarded\n"),
         "{}",
         shown.out
     );
@@ -185,7 +185,7 @@ async fn without_a_difference_the_exit_status_is_zero() {
     let log = gate.file("audit.jsonl").display().to_string();
     let report = CliOutput::of(&["what-if", "--config", &config, &log], "").await;
     assert_eq!((&*report.errors, report.code), ("", Some(0)), "{}", report.out);
-    assert_eq!(report.out, "25 decisions\n         25 stay the same\n");
+    assert_eq!(report.out, "25 decisions\n         25 would stay the same\n");
 }
 
 #[tokio::test]

@@ -13,8 +13,15 @@ use serde::Serialize;
 
 use super::Context;
 use crate::{
-    audit::Privacy, authority::Authority, decision::Verdict, evidence::EvidenceState, proxy::Speaks, seal::SealState,
-    store::VerdictCounts, text::Timestamp, trust::Rejection,
+    audit::Privacy,
+    authority::Authority,
+    decision::Verdict,
+    evidence::EvidenceState,
+    proxy::Speaks,
+    seal::SealState,
+    store::VerdictCounts,
+    text::Timestamp,
+    trust::{Rejection, Rejections},
 };
 
 #[derive(Serialize)]
@@ -179,7 +186,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
         listen: listening.map(|(address, speaks)| Listens { address, speaks }).collect(),
         authority: generation.authority().map(Signer::of),
         trust_problems: (live.rejections().list().into_iter())
-            .map(|rejection| TrustProblem::of(rejection, &generation.config.audit.privacy))
+            .map(|rejection| TrustProblem::of(rejection, live.rejections(), &generation.config.audit.privacy))
             .collect(),
     })
 }
@@ -211,10 +218,10 @@ impl Signer {
 // === impl TrustProblem ===
 
 impl TrustProblem {
-    fn of(rejection: Rejection, privacy: &Privacy) -> Self {
+    fn of(rejection: Rejection, rejections: &Rejections, privacy: &Privacy) -> Self {
         let user_agent = rejection.user_agent.as_deref();
         Self {
-            fix: rejection.fix(),
+            fix: rejections.fix(user_agent),
             client: privacy.ip(rejection.client),
             user_agent: user_agent.map(|text| privacy.user_agent(text).into_owned()),
             origin: rejection.origin,

@@ -193,12 +193,12 @@ function originOf(url) {
 // === Which requests would be decided differently? ===
 
 const EFFECTS = [
-  ["refused", "deny", "were forwarded and would be refused"],
-  ["forwarded", "allow", "were refused and would be forwarded"],
+  ["refused", "deny", "would be refused instead of forwarded"],
+  ["forwarded", "allow", "would be forwarded instead of refused"],
   ["verdict", "unverifiable", "would get a different verdict, but be forwarded or refused as before"],
   ["basis", "", "would have a different rule or reason, but the same result"],
-  ["same", "", "stay the same"],
-  ["as_logged", "", "are taken as logged, because an address, a credential or the pace decided"],
+  ["same", "", "would stay the same"],
+  ["as_logged", "", "taken as logged, because an address, a credential or the pace decided"],
   ["skipped", "", "are older, and were not compared for lack of time"],
 ];
 

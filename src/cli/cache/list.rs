@@ -5,7 +5,7 @@ use std::{
     io::{self, IsTerminal as _},
 };
 
-use super::{CacheArgs, CacheError, paint, print};
+use super::{CacheArgs, CacheError, paint, print, without_config};
 use crate::{
     admin::Row,
     cli::{
@@ -29,6 +29,9 @@ pub struct ListArgs {
     /// List only sites with this text in their origin, such as "example.com" or "http://"
     #[arg(value_name = "TEXT")]
     filter: Option<String>,
+    /// List only sites whose robots.txt cannot be fetched at present
+    #[arg(long)]
+    failing: bool,
 }
 
 // === impl ListArgs ===
@@ -36,15 +39,20 @@ pub struct ListArgs {
 impl ListArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let filter = self.filter.as_deref().unwrap_or_default();
-        let rows = args.ask(|copies| copies.list(filter))?;
+        let (config, sources) = args.load()?;
+        let mut rows = args.ask_of(&config, |copies| copies.list(filter))?;
+        let known = rows.len();
+        rows.retain(|row| !self.failing || row.failing_since.is_some());
         if args.json {
             return print(&json(&rows)?);
         }
         if rows.is_empty() {
-            match &self.filter {
-                Some(filter) => eprintln!("robotgate: no known site has {:?} in its origin", plain(filter, 200)),
-                None => eprintln!("robotgate: no site is known yet"),
-            }
+            let what = match &self.filter {
+                _ if known > 0 => "none of these sites fails".to_owned(),
+                Some(filter) => format!("no known site has {:?} in its origin", plain(filter, 200)),
+                None => "no site is known yet".to_owned(),
+            };
+            eprintln!("robotgate: {what}{}", without_config(&sources));
             return Ok(());
         }
         let width = io::stdout().is_terminal().then(columns);

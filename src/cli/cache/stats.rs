@@ -16,7 +16,7 @@ pub struct StatsArgs {}
 
 impl StatsArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
-        let stats = args.ask(Copies::stats)?;
+        let stats = args.ask_of(&args.load()?.0, Copies::stats)?;
         match args.json {
             true => print_json(&stats),
             false => print(report(&stats).as_bytes()),
@@ -57,7 +57,9 @@ fn report(stats: &Stats) -> String {
             let Running { memory_origins, .. } = running;
             let (bytes, most) = (Size(running.memory_bytes), Size(running.memory_max_bytes));
             say("Memory", format!("{memory_origins} origins, {bytes} of {most}"));
-            say("Waiting", format!("{} origins to be written", running.waiting_writes));
+            let waiting = running.waiting_writes;
+            let origins = if waiting == 1 { "origin" } else { "origins" };
+            say("Waiting", format!("{waiting} {origins} to be written"));
             say("Fetches", format!("{} running", running.fetches));
         }
         None => say("Proxy", "no proxy runs with this file".to_owned()),

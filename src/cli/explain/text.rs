@@ -11,7 +11,6 @@ use crate::{
     cli::{
         colour::{Colour, Paint},
         columns::{columns, cut},
-        config_options,
         live::Live,
     },
     config::Sources,
@@ -50,11 +49,11 @@ pub(super) fn write(
             out.push_str("\nNo --config was given, so the defaults apply; the running proxy may decide differently.\n")
         }
         (false, Source::Live(_)) => {
+            let (origin, options) = (&report.decision.target().origin, sources.options());
             let _ = writeln!(
                 out,
-                "\nThe running proxy may still use an older copy or a remembered failure: robotgate cache show {}{}",
-                report.decision.target().origin,
-                config_options(sources)
+                "\nThe running proxy may still use an older copy or a remembered failure. To see it, or to have the robots.txt \
+                 fetched again:\n  robotgate cache show {origin}{options}\n  robotgate cache forget {origin}{options}",
             );
         }
         (false, Source::File(_) | Source::Unasked) => {}

@@ -189,3 +189,28 @@ fn report_denies_and_forwards() {
         assert!(decision.forwarded, "{known:?}");
     }
 }
+
+#[test]
+fn the_enforcement_of_the_terms_is_for_clients_that_are_not_configured() {
+    let enforced = bot(Enforcement::Enforce, &["AcmeBot"]);
+    for (robots_identity, reason, forwarded) in [
+        (RobotsIdentity::Token("AnyBot"), Reason::Rule, true),
+        (RobotsIdentity::Wildcard, Reason::Rule, true),
+        (RobotsIdentity::Bot(&enforced), Reason::Rule, false),
+        (
+            RobotsIdentity::Refused(Reason::Unidentified),
+            Reason::Unidentified,
+            false,
+        ),
+        (RobotsIdentity::Refused(Reason::Identity), Reason::Identity, false),
+    ] {
+        let mut question = question(robots_identity, "/private", PATH);
+        question.terms.enforcement = Enforcement::Report;
+        let decision = decided(question, &Known::rules(FILE));
+        assert_eq!(
+            (decision.verdict, decision.reason, decision.forwarded),
+            (Verdict::Deny, reason, forwarded),
+            "{robots_identity:?}"
+        );
+    }
+}

@@ -1,13 +1,5 @@
 //! Guesses from the User-Agent which client sent a request, for the advice in messages. Does no I/O.
 
-/// Returns the `robotgate env` command for the client with this User-Agent.
-pub fn fix(user_agent: Option<&str>) -> String {
-    match user_agent.and_then(guess) {
-        Some(name) => format!("robotgate env {name}"),
-        None => "robotgate env".to_owned(),
-    }
-}
-
 /// Returns the name of the client with this User-Agent, as `robotgate env` knows it.
 pub fn guess(user_agent: &str) -> Option<&'static str> {
     let user_agent = user_agent.to_ascii_lowercase();
@@ -89,6 +81,5 @@ mod tests {
         for (_, name) in SIGNS {
             assert!(super::super::find(name).is_some(), "{name}");
         }
-        assert_eq!(fix(None), "robotgate env");
     }
 }

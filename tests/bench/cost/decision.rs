@@ -63,6 +63,7 @@ fn question() -> Question {
             https_mode: HttpsMode::Intercept,
             unverifiable: Unverifiable::Deny,
             unidentified: Unidentified::Deny,
+            enforcement: Enforcement::Enforce,
             strict_paths: true,
             policy: Policy::default(),
             pace: None,

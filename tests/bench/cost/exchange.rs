@@ -27,7 +27,7 @@ pub fn run(times: u64, is_allowed: bool, counter: fn() -> u64) -> u64 {
         let (_running, stopping) = watch::channel(false);
         let listeners = Listeners::new(stopping, CancellationToken::new(), Vec::new());
         let planned = listeners.plan(&config).unwrap();
-        let live = Live::new(config, LogFormat::default()).unwrap();
+        let live = Live::new(config, LogFormat::default(), String::new()).unwrap();
         let open = planned.open(live.generation().listening()).unwrap();
         let nobody: ServeOperator = Arc::new(|_, _, _| {});
         listeners.take_up(open, &live, &nobody);

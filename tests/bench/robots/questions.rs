@@ -101,6 +101,7 @@ fn question(file: &File, path: &str) -> (Question, Lookup) {
         https_mode: HttpsMode::Intercept,
         unverifiable: Unverifiable::Deny,
         unidentified: Unidentified::Deny,
+        enforcement: Enforcement::Enforce,
         strict_paths: true,
         policy: Policy::default(),
         pace: None,

@@ -30,7 +30,7 @@ async fn the_page_says_which_requests_would_be_decided_otherwise() {
             "",
             &[
                 "2 of the latest 2 requests would be decided differently.",
-                "were forwarded and would be refused",
+                "would be refused instead of forwarded",
                 "Disallow: /private",
                 &origin.url("/private/%3Cb%3E"),
             ],

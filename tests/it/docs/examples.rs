@@ -1,7 +1,7 @@
 //! Runs the examples in README.md and docs/*.md: the commands of `console` and `sh` blocks, page by page, in order,
 //! with bash. Each page has its own folder, site and proxy, which are started as in the README's "Try it". The output
 //! in a `console` block must be what its command prints, except for the parts that [`VOLATILE`] lists; a `sh` block
-//! must succeed.
+//! must succeed. A `python` block must succeed and print the block that follows it.
 //!
 //! A `toml` block becomes the page's `robotgate.toml`. The proxy restarts with a `toml,proxy` block. `DOCS=write`
 //! pastes the new output into the pages.
@@ -41,7 +41,15 @@ struct Stage {
 
 #[test]
 fn the_examples_do_what_the_pages_say() {
-    needs!("bash", "curl", "jq", "openssl", "python3", "timeout");
+    needs!(
+        "bash",
+        "curl",
+        "jq",
+        "openssl",
+        "python3",
+        "python3-requests",
+        "timeout"
+    );
     let pages: Vec<Page> = pages().into_iter().filter(is_run).collect();
     let results: Vec<(usize, String)> = thread::scope(|scope| {
         let running: Vec<_> = pages.iter().map(|page| scope.spawn(|| run(page))).collect();
@@ -110,6 +118,7 @@ fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
     script.push_str(if starts_proxy { "configure" } else { "serve" });
     script.push_str(" < /dev/null\n");
     let mut examples: Vec<Example> = Vec::new();
+    let mut follows_python = false;
     for block in page.blocks() {
         let line = block.line;
         match block.info {
@@ -120,6 +129,21 @@ fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
                 if block.info == "toml,proxy" {
                     let _ = writeln!(script, "serve < {file}");
                 }
+            }
+            "python" => {
+                let file = format!("../{line}.py");
+                fs::write(stage.path("etc") + "/" + &file, stage.in_use(&block.text)).expect("a file");
+                let _ = write!(script, "{MARK}{{ python3 {file}\n}} 2>&1\n");
+                examples.push(Example { line, output: None });
+                follows_python = true;
+                continue;
+            }
+            "" if follows_python => {
+                examples.pop();
+                examples.push(Example {
+                    line,
+                    output: Some(block.text),
+                });
             }
             // Leave out the README's two commands that install packages.
             "sh" if block.text != try_it[1] && !block.text.contains("apt-get install") => {
@@ -142,6 +166,7 @@ fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
             }
             _ => {}
         }
+        follows_python = false;
     }
     (stage.in_use(&script), examples)
 }

@@ -3,16 +3,16 @@
 use super::{explain, text};
 use crate::support::{CliOutput, Gate, Latch, Origin, ROBOTS, Reply};
 
-/// Explains `/private` with the origin's current robots.txt. Leaves out the last line of the output, which is the same
-/// for every fetch.
+/// Explains `/private` with the origin's current robots.txt. Leaves out the end of the output, which is the same for
+/// every fetch.
 async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> CliOutput {
     let (config, url) = (gate.file("robotgate.toml"), origin.url("/private"));
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
     let mut output = explain(&[&args, more].concat()).await;
+    let named = format!("{} --config {}", origin.url(""), text(&config));
     let note = format!(
-        "\nThe running proxy may still use an older copy or a remembered failure: robotgate cache show {} --config {}\n",
-        origin.url(""),
-        text(&config)
+        "\nThe running proxy may still use an older copy or a remembered failure. To see it, or to have the robots.txt \
+         fetched again:\n  robotgate cache show {named}\n  robotgate cache forget {named}\n"
     );
     let without_note = output.out.strip_suffix(&note).map(str::to_owned);
     assert_eq!(without_note.is_none(), more.contains(&"--json"), "{}", output.out);

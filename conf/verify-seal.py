@@ -4,8 +4,8 @@
 Written from the C2SP texts alone (tlog-tiles, tlog-checkpoint, signed-note, tlog-proof) and RFC 6962, without
 knowledge of robotgate's code, except that an entry is the SHA-256 of a line without its line feed.
 
-    verify.py tree VKEY FOLDER LOG...
-    verify.py proof VKEY PROOF LINE
+    verify-seal.py tree VKEY FOLDER LOG...
+    verify-seal.py proof VKEY PROOF LINE
 """
 
 import base64
