@@ -17,7 +17,7 @@ pub use self::{
 use crate::text::words;
 
 words! {
-    /// Which limit makes a request wait.
+    /// Which limit of `[pace]` delays or refuses a request.
     pub enum Cause {
         /// `pace.delay`: the minimum time between two requests to a site.
         Delay = "delay",

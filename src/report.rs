@@ -71,7 +71,7 @@ pub struct Report {
     bots: Top,
     sites: Top,
     reasons: Top,
-    /// By rule and site.
+    /// The requests that a rule allowed or disallowed, by rule and site.
     rules: Top,
     /// By bot and reason.
     not_enforced: Top,

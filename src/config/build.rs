@@ -73,8 +73,8 @@ impl Config {
         }
     }
 
-    /// Returns the settings that a robots.txt copy depends on. Proxies of a fleet share copies only if these are the
-    /// same.
+    /// Returns how this robotgate fetches a robots.txt. Robotgates of a fleet share copies only if their profiles and
+    /// User-Agents are the same.
     pub fn fetched_as(&self) -> FetchedAs<'_> {
         FetchedAs {
             profile: self.robots.policy.profile,

@@ -1,5 +1,6 @@
 //! The ways in which fetching a robots.txt fails. After a failure, an earlier response applies until it expires. Then
-//! everything is disallowed (RFC 9309 §2.3.1.4), by default for at most 30 days.
+//! everything is disallowed (RFC 9309 §2.3.1.4) until a fetch succeeds, by default until 30 days after the first failure
+//! at most.
 
 use std::time::Duration;
 

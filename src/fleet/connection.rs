@@ -1,5 +1,5 @@
-//! A connection to the fleet's server. It fails if the server sends more bytes than the robotgate can have asked for,
-//! so that a broken or hostile server cannot fill the memory.
+//! A connection to the fleet's server. It fails if the server sends more than [`MAX_UNREAD`] bytes without completing an
+//! answer or a message, so that a broken or hostile server cannot fill the memory.
 
 use std::{
     io,

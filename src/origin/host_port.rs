@@ -1,5 +1,6 @@
 //! Parses the `host[:port]` of a URL, a `Host` field or a CONNECT (RFC 3986 §3.2) into a normalised [`Host`] and a
-//! port. If two parsers could find different hosts in a text, parsing fails. This module resolves no name.
+//! port. All spellings of an address or a name become one form, as in the URL standard. Parsing fails if the text has
+//! user information, or an invalid host or port. This module resolves no name.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
