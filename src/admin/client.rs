@@ -143,6 +143,11 @@ impl Copies {
         }
     }
 
+    /// Returns the cache file if no running proxy uses it.
+    pub fn file_without_proxy(&self) -> Option<&Path> {
+        matches!(self.source, CopySource::File(_)).then_some(&self.path)
+    }
+
     /// Returns every known origin whose name contains `filter`, sorted by name.
     ///
     /// # Errors

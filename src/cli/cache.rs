@@ -127,7 +127,11 @@ impl ForgetArgs {
     fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let origin = origin_of(&self.origin)?;
         let (config, sources) = args.load()?;
-        let forgot = args.ask_of(&config, |copies| copies.forget(&origin))?;
+        let mut file = None;
+        let forgot = args.ask_of(&config, |copies| {
+            file = copies.file_without_proxy().map(PathBuf::from);
+            copies.forget(&origin)
+        })?;
         if args.json {
             print_json(&forgot)?;
         }
@@ -138,7 +142,14 @@ impl ForgetArgs {
             (false, _) => Err(unknown(&origin, &self.origin, &sources)),
             (true, true) => Ok(()),
             (true, false) => {
-                let mut message = format!("{origin} is forgotten; the next request for it fetches its robots.txt\n");
+                let mut message = match &file {
+                    None => format!("{origin} is forgotten; the next request for it fetches its robots.txt\n"),
+                    Some(file) => format!(
+                        "{origin} is forgotten in {}, which no running robotgate uses{}\n",
+                        plain(&file.to_string_lossy(), usize::MAX),
+                        without_config(&sources)
+                    ),
+                };
                 if !self.origin.contains("://") {
                     let other = format!("http://{}", self.origin);
                     message.push_str(&format!(

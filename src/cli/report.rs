@@ -173,5 +173,5 @@ Exit status: 0; 1 if a log cannot be read or has no records; 2 for a usage error
 
 Try it:
   robotgate report --since 24h /var/log/robotgate/audit.jsonl
-  robotgate report --since 2026-11-01 --until 2026-12-01 -o november.html /var/log/robotgate/audit.jsonl*
+  robotgate report --since 2026-11-01 --until 2026-12-01 -o november.html audit.jsonl*
   robotgate report --by site --format csv --top 1000 audit.jsonl";

@@ -191,7 +191,9 @@ impl Question {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,
             RobotsIdentity::Bot(bot) => bot.enforcement,
-            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard => self.terms.enforcement,
+            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard | RobotsIdentity::Refused(Reason::Unidentified) => {
+                self.terms.enforcement
+            }
             RobotsIdentity::Refused(_) => Enforcement::Enforce,
         }
     }

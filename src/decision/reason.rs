@@ -240,6 +240,6 @@ reasons! {
 impl Reason {
     /// Returns whether a refusal for this reason is only reported.
     pub(super) fn is_only_reported(self, enforcement: Enforcement) -> bool {
-        enforcement == Enforcement::Report && self.basis() == Basis::Site
+        enforcement == Enforcement::Report && (self.basis() == Basis::Site || self == Reason::Unidentified)
     }
 }

@@ -217,8 +217,12 @@ async fn a_forgotten_site_is_fetched_again() {
     assert!(rows(&gate).await.is_empty());
     assert_eq!(status("/3").await, "miss");
     assert_eq!(site.count("/robots.txt"), 2);
+    let other = site.url_at("other.example", "/x");
+    allowed(&gate.get(&other).await, "no-rule");
 
     gate.stop().await;
+    let output = cache(&gate, &["forget", &other]).await;
+    assert!(output.out.contains("which no running robotgate uses\n"), "{output:?}");
     let output = cache(&gate, &["forget", "--json", &site.url("/page")]).await;
     assert_eq!(output.json(), json!({"origin": site.url(""), "forgotten": true}));
     assert!(rows(&gate).await.is_empty());

@@ -168,7 +168,6 @@ async fn the_general_enforcement_is_for_all_bots_without_their_own() {
         r#"
         [identity]
         enforcement = "report"
-        unidentified = "wildcard"
 
         [[bot]]
         name = "plain"
@@ -181,20 +180,17 @@ async fn the_general_enforcement_is_for_all_bots_without_their_own() {
         "#,
     )
     .await;
-    for (path, user_agent, bot) in [
-        ("/private/a", "OtherBot/1.0", json!("OtherBot")),
-        ("/private/b", "PlainBot/1.0", json!("plain")),
-        (
-            "/private/c",
-            "Mozilla/5.0 (X11) Gecko/20100101 Firefox/120.0",
-            json!(null),
-        ),
+    let browser = "Mozilla/5.0 (X11) Gecko/20100101 Firefox/120.0";
+    for (path, user_agent, bot, reason) in [
+        ("/private/a", "OtherBot/1.0", json!("OtherBot"), "rule"),
+        ("/private/b", "PlainBot/1.0", json!("plain"), "rule"),
+        ("/c", browser, json!(null), "unidentified"),
     ] {
         let url = origin.url(path);
         let response = gate.get(&url).user_agent(user_agent).await;
         assert_eq!(response.status, 200, "{user_agent}");
         let decision = response.decision();
-        assert_eq!(decision.param("reason").as_deref(), Some("rule"), "{user_agent}");
+        assert_eq!(decision.param("reason").as_deref(), Some(reason), "{user_agent}");
         assert_eq!(decision.param("enforcement").as_deref(), Some("report"), "{user_agent}");
         let record = gate.decision_for(&url).await;
         assert_eq!(

@@ -63,9 +63,10 @@ async fn a_rejection_is_logged_with_the_fix_for_its_client() {
         let line = gate
             .wait_for_log("the client is told of", |line| line.field("fix").is_some())
             .await;
+        let fix = format!("{fix} --config {}", gate.file("robotgate.toml").display());
         assert_eq!(
             (line.level(), line.field("fix")),
-            ("WARN", Some(fix)),
+            ("WARN", Some(&*fix)),
             "{program}: {line:?}"
         );
         // Python's ssl sends an alert or closes the connection, depending on its version.

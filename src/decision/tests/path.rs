@@ -200,7 +200,7 @@ fn the_enforcement_of_the_terms_is_for_clients_that_are_not_configured() {
         (
             RobotsIdentity::Refused(Reason::Unidentified),
             Reason::Unidentified,
-            false,
+            true,
         ),
         (RobotsIdentity::Refused(Reason::Identity), Reason::Identity, false),
     ] {

@@ -53,7 +53,7 @@ fn totals(report: &Report) -> Section {
     add("Requests", Cell::Count(total.requests));
     add("Forwarded", Cell::Count(total.forwarded()));
     add("Refused", Cell::Count(total.refused));
-    add("Disallowed, but forwarded", Cell::Count(total.not_enforced));
+    add("Not enforced", Cell::Count(total.not_enforced));
     add("Exempt", Cell::Count(total.exempt));
     // Requests without a bot are counted under the name `-`.
     let named = report.bots.len() - usize::from(report.bots.has(["-", ""]));
@@ -169,7 +169,7 @@ fn not_enforced(report: &Report, most: usize) -> Section {
         .map(|([bot, reason], counts)| row([text(reason), long(bot), Cell::Count(counts.requests)]));
     Section {
         name: "not_enforced",
-        title: "Disallowed, but forwarded",
+        title: "Not enforced (not allowed, but forwarded)",
         notes: left_out(&largest),
         columns: columns(&[("Reason", "name"), ("Bot", "bot"), ("Requests", "requests")]),
         rows: rows.collect(),
