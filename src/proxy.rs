@@ -17,8 +17,10 @@
 //!      (`tdmrep`). If a fetch for the same origin is already under way, the request waits for that fetch
 //!      ([`crate::store`], in `store::fetching`).
 //!    - `pacing` waits until the site's pace allows the request.
-//!    - `exchange` writes the decision to the audit log. If the origin's response forbids the bot's use of its
-//!      content, the bot gets a refusal instead of the response.
+//!    - `exchange` writes the decision to the audit log. If the decision refuses the request, `exchange` makes the
+//!      refusal (`respond::OwnResponse::refusal`; `respond::status_of` chooses the status, usually 403), and `gate` sends
+//!      it. If the origin's response forbids the bot's use of its content, the bot gets a refusal instead of the
+//!      response.
 //! 4. The client gets one of these responses:
 //!    - a refusal (`respond`)
 //!    - robotgate's copy of the robots.txt, if the bot asked for that file (`cached_response`)

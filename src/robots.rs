@@ -12,7 +12,8 @@
 //! How a path is decided:
 //!
 //! 1. [`RobotsTxt::agent`] finds the rules of the agent (`names`).
-//! 2. [`Agent::decide`] finds the rule that decides (`search`, with `prefilter` and `wild`).
+//! 2. [`Agent::decide_within`] finds the rule that decides (`search`, with `prefilter` and `wild`), and stops if that is
+//!    too much work. [`Agent::decide`] does the same without a limit.
 //! 3. [`RobotsTxt::rule`] parses the line of that rule again, so that it can be shown to people.
 //!
 //! [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.

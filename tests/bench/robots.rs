@@ -5,7 +5,7 @@
 //! are `decision`, `question`, `parsing`, `memory` and `hostile`. Without `--bench`, as in `cargo test`, each row runs
 //! once and nothing is measured. Absolute numbers depend on the machine; the ratios mean more.
 
-use std::{env, thread};
+use std::{env, process, thread};
 
 use robots::{
     decisions, files, hostile, keeping, questions,
@@ -45,5 +45,11 @@ fn main() {
     keeping::parsing(&mut run, &subjects);
     keeping::memory(&mut run, &subjects);
     hostile::report(&mut run);
+    if let Some(filter) = run.unmatched_filter().filter(|_| run.measures()) {
+        eprintln!(
+            "no SECTION/ROW contains {filter:?}; the sections are decision, question, parsing, memory and hostile"
+        );
+        process::exit(2);
+    }
     run.say(&format!("\n{}", run.goals.summary()));
 }

@@ -1,5 +1,7 @@
 //! A run of the benchmark: its options and its output.
 
+use std::cell::Cell;
+
 use super::race::{Contender, Pace, Time};
 use super::table::Goals;
 
@@ -7,6 +9,8 @@ pub struct Run {
     /// Whether to measure. If not, everything runs once, without output.
     measures: bool,
     filter: String,
+    /// Whether the filter has selected a row.
+    has_rows: Cell<bool>,
     pub goals: Goals,
 }
 
@@ -25,6 +29,7 @@ impl Run {
         let mut run = Self {
             measures: false,
             filter: String::new(),
+            has_rows: Cell::new(false),
             goals: Goals::default(),
         };
         let mut tests = false;
@@ -45,7 +50,18 @@ impl Run {
 
     /// Returns whether to run a row of a section, named `section/row`.
     pub fn wants(&self, section: &str, row: &str) -> bool {
-        format!("{section}/{row}").contains(&self.filter)
+        let wanted = format!("{section}/{row}").contains(&self.filter);
+        self.has_rows.set(self.has_rows.get() || wanted);
+        wanted
+    }
+
+    /// Returns the filter if no row matches it.
+    pub fn unmatched_filter(&self) -> Option<&str> {
+        (!self.has_rows.get()).then_some(&self.filter)
+    }
+
+    pub fn measures(&self) -> bool {
+        self.measures
     }
 
     pub fn say(&self, line: &str) {

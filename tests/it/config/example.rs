@@ -105,7 +105,7 @@ fn the_example_shows_every_key() {
                 || no_default && EXAMPLE.contains(&format!("\n# {key} = "));
             assert!(
                 table.contains_key(&key) || shown_in_words,
-                "{header} {key} is not in the example"
+                "{header} {key} is not in conf/robotgate.toml"
             );
         }
     }
