@@ -88,7 +88,7 @@ enum CacheError {
     FleetNotTold(Origin),
 }
 
-/// Runs the subcommand. Fails if robotgate knows nothing about the site.
+/// Runs the subcommand. `show`, `history` and `forget` fail if robotgate knows nothing about the site.
 pub fn run(args: &CacheArgs) -> ExitCode {
     let done = match &args.action {
         Action::List(list) => list.run(args),
@@ -182,7 +182,7 @@ fn unknown(origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
     CacheError::Unknown(format!("nothing is known about {origin}{hint}"))
 }
 
-/// Returns a hint for a command that found nothing, if the user named no configuration.
+/// Returns the advice to name the configuration file, or an empty text if a file is already named.
 fn without_config(sources: &Sources) -> &'static str {
     match sources.file() {
         Some(_) => "",
@@ -210,7 +210,7 @@ const AFTER_HELP: &str = "\
 While the proxy runs, the command queries the proxy over a socket next to the file of cache.path. Only \
 root and the user that the proxy runs as can use the command.
 
-Exit status: 0 if the command succeeded; 1 if the site is not known, there is nothing to show, or the \
+Exit status: 0 if the command succeeded; 1 if the site is not known, show or history has nothing to show, or the \
 server of a fleet could not be told to forget the site; 2 for a usage error.
 
 Try it:

@@ -75,7 +75,9 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     };
     if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.policy.profile) {
         // The default of `soft-404` depends on the profile.
-        config.robots.policy.soft_404 = Policy::of(profile).soft_404;
+        if !config.settings.iter().any(|(key, _)| key == "robots.soft-404") {
+            config.robots.policy.soft_404 = Policy::of(profile).soft_404;
+        }
         config.robots.policy.profile = profile;
     }
     let target = Target::parse(&args.url);

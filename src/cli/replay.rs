@@ -87,7 +87,8 @@ enum ReplayError {
     Config(#[from] crate::config::ConfigError),
 }
 
-/// Replays the logs. Fails if a decision is different now or cannot be replayed, or if an input is invalid.
+/// Replays the logs. Fails if a decision is different now, if one cannot be replayed (unless `--allow-missing` is set),
+/// if no decision has the id of `--id`, or if an input is invalid.
 pub fn run(args: &ReplayArgs) -> ExitCode {
     finish(report(args))
 }
@@ -114,12 +115,13 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     for path in &args.logs {
         let name = path.display().to_string();
         let mut log = LogReader::open(path)?;
-        while let Some((first, mut lines)) = log.next_lines()? {
-            if let Some(id) = &args.id {
-                lines.retain(|line| memchr::memmem::find(line, id.as_bytes()).is_some());
-            }
+        while let Some((first, lines)) = log.next_lines()? {
+            let wanted =
+                |line: &[u8]| (args.id.as_ref()).is_none_or(|id| memchr::memmem::find(line, id.as_bytes()).is_some());
+            let (numbers, lines): (Vec<u64>, Vec<&[u8]>) =
+                (first..).zip(lines).filter(|(_, line)| wanted(line)).unzip();
             let results = replayer.replay(&lines).map_err(unreadable)?;
-            for (number, replayed) in (first..).zip(results) {
+            for (number, replayed) in numbers.into_iter().zip(results) {
                 match (&args.id, &replayed) {
                     (Some(id), Replayed::Decision(logged, outcome)) if logged.id == **id => {
                         let text = match args.json {

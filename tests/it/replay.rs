@@ -129,6 +129,9 @@ async fn altered_lines_are_found_in_plain_and_compressed_logs_and_on_standard_in
         "{found}"
     );
     assert_eq!(found["fields"][0]["field"], "verdict");
+    let is_it = |line: &str| line.contains(&*id) && line.contains("\"event\":\"decision\"");
+    let number = text.lines().position(is_it).map(|before| before + 1);
+    assert_eq!(found["line"], json!(number), "{found}");
     assert_eq!(shown.code, Some(1));
 }
 

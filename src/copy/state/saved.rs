@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{AnswerKind, Content, Failure, FailureSeries, FetchError, LastResponse, OriginState, RobotsCopy};
 use crate::{
     copy::{Sha256, SiteDocument},
-    robots::Profile,
+    robots::{self, Profile},
     text::{micros, micros_since_1970},
 };
 
@@ -41,7 +41,7 @@ pub struct SavedCopy {
     status: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     etag: Option<Box<str>>,
-    /// Whether the text is the whole robots.txt. Versions up to 0.1 did not save this.
+    /// Whether the text is certainly the whole robots.txt.
     #[serde(rename = "whole", default, skip_serializing_if = "std::ops::Not::not")]
     complete: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -189,10 +189,12 @@ impl Saved {
 impl SavedCopy {
     /// Returns the maximum length of the text in bytes.
     pub fn max_bytes(&self) -> usize {
-        match self.tdmrep {
-            true => SiteDocument::TDMREP.max_bytes,
-            false => SiteDocument::ROBOTS_TXT.max_bytes,
-        }
+        let document = match self.tdmrep {
+            true => SiteDocument::TDMREP,
+            false => SiteDocument::ROBOTS_TXT,
+        };
+        // A line end right behind the limit belongs to the text, too.
+        document.max_bytes + robots::BEYOND
     }
 
     fn with(&self, profile: Profile, text: &[u8]) -> RobotsCopy {

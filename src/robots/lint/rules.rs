@@ -1,7 +1,7 @@
 //! Finds rules that never decide a path, and rules that could be removed without changing a decision.
 //!
-//! To test a pattern, it builds a sample path: [`ANY`], a byte that occurs in no pattern, replaces each `*` and follows
-//! a pattern without a final `$`. So a rule that matches the sample also matches every path that the pattern matches.
+//! To test a pattern, it builds sample paths: [`ANY`], a byte that occurs in no pattern, replaces each `*` and follows
+//! a pattern without a final `$`. So a rule that matches all samples also matches every path that the pattern matches.
 
 use std::{
     borrow::Cow,
@@ -116,7 +116,12 @@ impl<'a> Scope<'a> {
             if winners[at].is_some() || needed.contains(&at) {
                 continue;
             }
-            match self.heir(at, &lengths, budget) {
+            let heir = self.heir(at, &lengths, budget);
+            // With the budget used up, `heir` may not have found the rule that would decide.
+            if *budget == 0 {
+                return;
+            }
+            match heir {
                 Some(Some(heir)) => {
                     let (other, line) = (quoted(self.rules[heir].text), self.rules[heir].line);
                     let message = format!("This rule changes no decision, because {other} in line {line} covers it.");

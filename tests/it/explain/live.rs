@@ -209,6 +209,7 @@ async fn the_profile_option_decides_what_a_server_error_means() {
         ("profile = 'rfc9309'", "google", "soft-404"),
         ("profile = 'rfc9309'\nsoft-404 = true", "rfc9309", "soft-404"),
         ("profile = 'google'\nsoft-404 = false", "google", "unreachable"),
+        ("profile = 'rfc9309'\nsoft-404 = false", "google", "unreachable"),
     ] {
         let gate = Gate::with(&format!("[robots]\n{config}")).await;
         let json = fetched(&gate, &origin, &["--json", "--profile", profile]).await.json();

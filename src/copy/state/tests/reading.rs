@@ -129,3 +129,17 @@ fn a_fetch_under_the_old_profile_leaves_all_copies_in_it() {
     assert!(!received.allows(21 * HOUR), "it is parsed under the fetch's profile");
     assert!(received.read_under(rfc9309()).allows(21 * HOUR));
 }
+
+#[test]
+fn a_text_with_a_line_end_behind_the_limit_can_be_restored() {
+    for end in ["", "\n", "\r\n"] {
+        let rules = "User-agent: *\nDisallow: /private\n";
+        let body = rules.to_owned() + &"#".repeat(crate::robots::LIMIT - rules.len()) + end;
+        // The fetch passes on the part that counts.
+        let body = crate::robots::counted(body.as_bytes(), crate::robots::LIMIT);
+        let history = History::new().then(0, received(200, str::from_utf8(body).expect("ASCII")));
+        let state = &history.state;
+        let restored = state.save().restore(state.text()).map(|restored| restored.save());
+        assert_eq!(restored, Some(state.save()), "{end:?}");
+    }
+}
