@@ -1,7 +1,7 @@
 //! Identifies the client: maps its proof and its User-Agent field to a configured bot or to a product token.
 //!
-//! This module does no I/O, allocates nothing for a request, and does not decide what a bot may fetch. A credential, a
-//! client certificate or an address can be a [`Proof`], but a User-Agent proves nothing.
+//! This module does no I/O and does not decide what a bot may fetch. Finding the bot of a request allocates nothing. A
+//! credential, a client certificate or an address can be a [`Proof`], but a User-Agent proves nothing.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -37,7 +37,8 @@ pub struct Bot {
     pub enforcement: Enforcement,
     /// Hosts for which the bot is exempt from robots.txt, whatever its `enforcement`.
     pub exempt_hosts: Vec<HostPattern>,
-    /// The minimum time between two requests of the bot to the same site. It has no effect without `[pace]`.
+    /// The minimum time between a request of the bot and the previous one to the site, from any bot. It has no effect
+    /// without `[pace]`.
     pub delay: Option<Duration>,
     pub purposes: Purposes,
     pub accepted_proofs: AcceptedProofs,
@@ -63,7 +64,7 @@ words! {
     /// What happens to a request that names no bot.
     #[derive(Default)]
     pub enum Unidentified {
-        /// The request is refused.
+        /// The request is refused. With `identity.enforcement = "report"`, it is forwarded, and the log says so.
         #[default]
         Deny = "deny",
         /// The rules for `*` apply.
@@ -79,7 +80,7 @@ pub enum Identity<'h> {
     Token(Cow<'h, str>),
     /// The request names no bot for which a robots.txt could have rules.
     Unidentified(Cause),
-    /// The client is not served, because it does not prove which bot it is.
+    /// The client is not served, because it has not proved that it is the bot that it claims to be.
     Refused(IdentityMismatch),
 }
 

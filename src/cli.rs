@@ -1,4 +1,5 @@
-//! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
+//! The subcommands, one file each, and what they share. They read arguments, call the other modules and print. They
+//! decide nothing themselves.
 
 pub mod ca;
 pub mod cache;

@@ -1,8 +1,8 @@
-//! Parses a TOML file, environment variables and `--set` into a checked [`Config`], or into a list of all mistakes.
+//! Parses a TOML file, environment variables and `--set` into a checked [`Config`], or into a list of mistakes.
 //!
 //! Each default is defined once: where its key is read, or in the `Default` of its type. Nothing here panics, opens a
-//! socket or creates a file. The only files that this module reads are the configuration, and the certificates and
-//! credentials that it names.
+//! socket or creates a file. The only files that this module reads are the configuration, and the root certificates,
+//! credentials and other secrets that it names, except private keys.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ use reading::Reading;
 use table::Table;
 use text::SourceText;
 
-/// A checked configuration, with a field for each section. Every key has a default; see `conf/robotgate.toml`.
+/// A checked configuration. Every section is optional; see `conf/robotgate.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub proxy: Proxy,
@@ -108,13 +108,13 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, is empty or has mistakes; the error lists all mistakes.
+    /// Fails if the file cannot be read or is empty, or if there are mistakes, which [`Problems`] lists.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::All)
     }
 
-    /// Does the same as [`Config::load`], but does not read the files with secrets, and so accepts every credential
-    /// that a bot names. This is for commands that create credentials or need no secrets.
+    /// Does the same as [`Config::load`], but does not read the files with secrets. This is for commands that create
+    /// credentials or need no secrets.
     pub fn load_without_credentials(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::NoSecrets)
     }
@@ -271,8 +271,8 @@ impl Config {
             .collect()
     }
 
-    /// Finds bots without `robots-agents` whose `user-agents` do not contain the bot's name. Sites may have rules for a
-    /// product in `user-agents` instead. Returns each bot's name and the first of these products.
+    /// Finds bots without `robots-agents` whose `user-agents` name products, but not the bot's name. Sites may have
+    /// rules for these products instead. Returns each bot's name and its first product. Leaves out exempt bots.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);
@@ -307,7 +307,8 @@ impl Config {
         })
     }
 
-    /// Returns the files with secrets that the configuration names. robotgate reloads if one of them changes.
+    /// Returns the files with credentials, the admin token and the fleet's secrets, but not those with private keys.
+    /// robotgate reloads if one of the returned files changes.
     pub fn secret_files(&self) -> Vec<&Path> {
         let named = [&self.identity.credentials, &self.admin.token_file];
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.secret_files);

@@ -275,8 +275,8 @@ impl From<redb::Error> for FileError {
             E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
                 Self::Io(io::Error::other(error.to_string()))
             }
-            // The other errors report an older file format, or tables of other types. No robotgate has written these,
-            // so the file is damaged.
+            // The other errors that can occur report an older file format, or tables that are missing or of other
+            // types. No robotgate has written such a file, so it is damaged.
             error => Self::Damaged(error.to_string()),
         }
     }

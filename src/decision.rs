@@ -2,9 +2,9 @@
 //! the data that it is based on. This module does no I/O and reads no clock.
 //!
 //! How a request is decided: [`Question::begin`] (in `ruling`) makes the decisions that need no robots.txt. For the
-//! others, `Question::find` lists the ways in which servers may read the path ([`crate::origin::readings`] normalises it).
-//! `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them, and takes the first
-//! that the rules disallow.
+//! others, `Question::find` lists the ways in which servers may read the path ([`crate::origin::readings`] normalises
+//! it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them, and takes
+//! the first that the rules disallow.
 //!
 //! All decisions are made here: for the proxy, the API, `explain` and the `[[expect]]` cases of a configuration.
 //! Everything that reports a decision, such as the log, uses the same value.
@@ -50,9 +50,9 @@ words! {
     pub enum Verdict {
         Allow = "allow",
         Deny = "deny",
-        /// For a tunnel only: the origin allows some paths and disallows others, and the requested path is not visible.
+        /// For a tunnel only: what the site allows depends on the path, and the requested path is not visible.
         Unverifiable = "unverifiable",
-        /// The URL is allowed, but the request came too early ([`Reason::Pace`]).
+        /// The request would be forwarded, but the pace does not let it be sent yet ([`Reason::Pace`]).
         // It depends on the time of the request, so no `[[expect]]` case can expect it.
         #[serde(skip_deserializing)]
         Defer = "defer",
@@ -66,20 +66,20 @@ pub struct Decision {
     pub reason: Reason,
     pub enforcement: Enforcement,
     /// Whether the request is forwarded to the origin. With the enforcement `report`, this is true even if the site
-    /// disallows the request.
+    /// disallows the request, or if the request names no bot.
     pub forwarded: bool,
     /// The rule that decided, if there is one.
     pub rule: Option<RuleId>,
-    /// The form of the path that decided. `None` if no rules were consulted, or for a tunnel, whose path is not
-    /// visible.
+    /// The form of the path that decided. `None` if something else than the rules decided, or for a tunnel, whose path
+    /// is not visible.
     pub reading: Option<Reading>,
     pub question: Question,
     /// What the cache knew of the origin's robots.txt, if it was looked up.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if this was known before the robots.txt was looked up. With the reason
-    /// `pace`: that the site's `Crawl-delay` is too long.
+    /// Why bots may not reach the origin, if this was known before the robots.txt was looked up. Or that the site's
+    /// `Crawl-delay` is too long (with the reason `pace`).
     pub prohibited: Option<String>,
-    /// `None` unless the request came too early.
+    /// `None` unless the verdict is `defer`.
     deferral: Option<Deferral>,
     /// What the site says about the purposes of the bot, if the decision depended on them.
     pub usage: Option<Box<UsageReport>>,
@@ -94,7 +94,7 @@ pub enum Exemption<'a> {
     Enforcement,
 }
 
-/// A request that came too early for its site, at the time `at`.
+/// When the pace did not let a request be sent (`at`), when it may be sent at the earliest, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deferral {
     pub at: SystemTime,
@@ -114,7 +114,7 @@ impl Decision {
         }
     }
 
-    /// Returns the decision for a request that is allowed, but came too early.
+    /// Returns the decision for a request that would be forwarded, but may not be sent yet.
     #[must_use]
     pub fn deferred(mut self, deferral: Deferral) -> Self {
         self.deferral = Some(deferral);
@@ -122,7 +122,8 @@ impl Decision {
         self
     }
 
-    /// Turns the decision into a refusal. Removes the rule and the reading, which led to the earlier verdict.
+    /// Turns the decision into a refusal, which `enforcement` may only report. Removes the rule and the reading, which
+    /// led to the earlier verdict.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
@@ -184,7 +185,7 @@ impl Decision {
         }
     }
 
-    /// Returns which limit of `[pace]` refuses the request, if the reason is `pace`.
+    /// Returns why the pace refuses the request, if the reason is `pace`.
     pub fn pace_cause(&self) -> Option<Cause> {
         let cause = || self.deferral.map_or(Cause::CrawlDelay, |deferral| deferral.cause);
         (self.reason == Reason::Pace).then(cause)
@@ -227,8 +228,8 @@ impl Decision {
         self.answer()?.copy().map(|copy| &**copy)
     }
 
-    /// Returns the bot's first product token that has a group in the robots.txt, or else its first product token.
-    /// `None` if no robots.txt was consulted.
+    /// Returns the bot's first product token that has a group in the robots.txt, or else its first product token (`*`
+    /// if it has none). `None` without a copy of the robots.txt.
     pub fn agent(&self) -> Option<&str> {
         self.matched_agent().map(|(token, _)| token)
     }
@@ -243,13 +244,13 @@ impl Decision {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
 
-    /// Like [`agent`](Self::agent). But if no robots.txt was consulted, returns the bot's first product token, or `*`
+    /// Like [`agent`](Self::agent). But without a copy of the robots.txt, returns the bot's first product token, or `*`
     /// for a client without one.
     pub fn token(&self) -> &str {
         self.agent().unwrap_or_else(|| self.question.robots_identity().token())
     }
 
-    /// Returns the bot's product token and its group in the robots.txt, if one was consulted.
+    /// Returns the bot's product token and its group in the robots.txt, if there is a copy.
     pub(crate) fn matched_agent(&self) -> Option<(&str, Agent<'_>)> {
         Some(self.question.robots_identity().pick(&self.copy()?.robots))
     }
@@ -279,7 +280,8 @@ impl Decision {
             .unwrap_or_default()
     }
 
-    /// Returns why the robots.txt could not be fetched, or why bots may not reach the origin.
+    /// Returns why the robots.txt could not be fetched, why bots may not reach the origin, or that the `Crawl-delay` is
+    /// too long.
     pub fn error(&self) -> Option<&dyn fmt::Display> {
         if let Some(prohibited) = &self.prohibited {
             return Some(prohibited);
@@ -287,14 +289,14 @@ impl Decision {
         Some(&self.answer()?.failure()?.error)
     }
 
-    /// Returns after how many seconds, at least 1, a temporarily refused request can be retried (`Retry-After`, RFC
-    /// 9110 §10.2.3).
+    /// Returns after how many seconds, at least 1, a request can be retried (`Retry-After`, RFC 9110 §10.2.3). `None`
+    /// unless the verdict is temporary.
     pub fn retry_after(&self) -> Option<u64> {
         let left = match (&self.deferral, &self.lookup) {
             (Some(Deferral { at, not_before, .. }), _) => not_before.duration_since(*at).unwrap_or(Duration::ZERO),
             (None, Some(lookup)) if self.reason == Reason::Unreachable => match self.source_fetch().expires {
                 Some(expires) => expires.duration_since(lookup.at).unwrap_or(Duration::ZERO),
-                // The fetch is still running.
+                // The fetch has not ended.
                 None => WHILE_PENDING,
             },
             _ if self.waits_for_tdmrep() => WHILE_PENDING,
@@ -343,8 +345,8 @@ fn sentence_of(cause: Cause) -> &'static str {
     }
 }
 
-/// The maximum work of a decision, in bytes that it searches to match patterns with wildcards. At worst, this takes
-/// some twenty milliseconds, and real sites stay far below it.
+/// The maximum work of each step of a decision, in bytes that it searches, mostly to match patterns with wildcards. At
+/// worst, this takes some twenty milliseconds, and real sites stay far below it.
 pub const BUDGET: usize = 1 << 22;
 /// Like [`BUDGET`], but for the work on the thread that serves the request, where it delays other requests. At worst,
 /// this takes about two milliseconds.

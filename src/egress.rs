@@ -1,4 +1,4 @@
-//! Turns an origin's host into addresses that bots may reach. This module opens no connections.
+//! Turns an origin's host into addresses that bots may reach. This module opens no connections to origins.
 //!
 //! robotgate connects to exactly the address that it checked, so that a name cannot evade the check by resolving to
 //! another address later.

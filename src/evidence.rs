@@ -73,7 +73,7 @@ pub struct EvidenceState {
 #[error("the robots.txt could not be stored as evidence")]
 pub struct NotStored;
 
-/// The configuration requires the store, but it cannot be used.
+/// Why the store of evidence cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct EvidenceError {
@@ -190,7 +190,7 @@ impl Evidence {
         }
     }
 
-    /// Writes all queued texts and ends the writer thread. Blocks until then.
+    /// Tries once to write all queued texts, and ends the writer thread. Blocks until then.
     pub fn close(&self) {
         self.shared.close();
         let writer = self.writer.lock().take();

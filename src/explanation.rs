@@ -18,7 +18,8 @@ pub(crate) struct ExplainedDecision<'a> {
     pub(crate) decision: &'a Decision,
     pub(crate) user_agent: &'a str,
     pub(crate) url: &'a str,
-    /// The groups of the robots.txt that apply to the bot. `None` if the decision did not depend on the robots.txt.
+    /// The groups of the robots.txt that apply to the bot. `None` if there is no robots.txt, or the decision did not
+    /// depend on it.
     pub(crate) groups: Option<(Choice<'a>, Vec<Group<'a>>)>,
     /// How the rules apply to the path. `None` if robotgate could not or need not apply them.
     pub(crate) why: Option<Why<'a>>,

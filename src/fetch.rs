@@ -49,7 +49,7 @@ pub trait Fetch: Send + Sync + 'static {
     /// Reserves space in the audit log for the record of the fetch. Callers fetch only after this has succeeded.
     ///
     /// # Errors
-    /// Fails if the audit log cannot be written.
+    /// Fails if the audit log cannot be written, or if evidence is required but texts cannot be stored now.
     async fn reserve(&self) -> Result<Self::Reservation, LookupError>;
 
     /// Waits until `permit` lets the fetch start, and fetches `document`. Implementations must limit the time of the

@@ -1,5 +1,5 @@
 //! Reads regular files, and helps to replace whole files. Refuses pipes, because a pipe without a writer could block a
-//! reload forever. A file with a secret is refused if other users can read it.
+//! reload forever. Refuses a file with a secret if other users have access to it, or if its group can change it.
 
 use std::{
     ffi::OsString,

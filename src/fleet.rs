@@ -2,7 +2,7 @@
 //! server. In the code, a *gate* is one running robotgate of a fleet.
 //!
 //! If the server does not answer in time, a robotgate fetches a robots.txt itself. It trusts a copy from the server no
-//! more than an origin's own response. The server stores nothing about bots or their requests.
+//! more than an origin's own response. The server stores nothing about a bot, and no path or query of a request.
 
 mod breaker;
 mod client;
@@ -48,8 +48,8 @@ pub struct Fleet {
     /// The name of this robotgate, random and new each time it joins.
     name: String,
     prefix: String,
-    /// The digest, in hex, of the profile and the User-Agent with which this robotgate fetches. It is a part of the
-    /// keys of copies.
+    /// The first 8 bytes, in hex, of the digest of the profile and the User-Agent with which this robotgate fetches. A
+    /// part of the keys of copies and leases.
     fetched_as: String,
     channel: Channel,
     /// How long to wait at most while another robotgate fetches a robots.txt.

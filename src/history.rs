@@ -40,7 +40,8 @@ pub struct Sample<'s> {
     pub totals: Totals,
     /// What was counted for sites since the last sample with sites. Most samples have none.
     pub sites: Vec<(String, SiteCounts)>,
-    /// The requests since the last sample whose verdict was not `allow`.
+    /// The requests since the last sample whose verdict was not `allow`, as far as [`Recent`](crate::audit::Recent)
+    /// still has their lines.
     pub refusals: Vec<Refusal<&'s str>>,
 }
 

@@ -1,5 +1,5 @@
-//! robotgate: a forward proxy between a company's bots and the internet. It checks every request against the robots.txt
-//! of the origin that the request goes to.
+//! robotgate: a forward proxy between a company's bots and the internet. It checks requests against the robots.txt of
+//! the origin that they go to.
 //!
 //! This page and CONTRIBUTING.md are for people who work on robotgate. README.md and `docs` are for its users.
 //!
@@ -51,7 +51,7 @@
 //!   connections.
 //! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
 //! - [`metrics`]: counts events, and writes the counts when Prometheus requests them. The value of a label is a word
-//!   from a fixed list or the name of a bot, never a host.
+//!   from a fixed list, the name of a bot or the version, never a host.
 //! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. No request
 //!   waits for it.
 //! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
@@ -68,6 +68,8 @@
 //! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
 //! - `fair_semaphore`: limits how many tasks do the same work at the same time, and shares the permits fairly between
 //!   clients.
+//! - `parallel`: runs a function on several cores, for commands that read large logs.
+//! - `pem`: reads and writes certificates as PEM.
 //! - `ratelimited`: log lines that are written at most once a second.
 //! - `colour`, `columns`: colours on a terminal, and its width.
 //! - [`text`]: makes text from outside safe to show, and formats times and numbers.
@@ -86,21 +88,21 @@
 //!
 //! # Invariants
 //!
-//! - robotgate connects only to the address that it checked: only [`egress`] resolves the name of an origin, and it
-//!   returns checked socket addresses. It never returns an address on which robotgate listens.
-//! - Every request inside an intercepted CONNECT is decided on its own. The decision uses nothing of the CONNECT but
-//!   its credential, which proves which bot sends the request.
-//! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
-//!   the decision is based on is in the log before the decision.
+//! - robotgate connects to an origin only at an address that it checked: only [`egress`] resolves the name of an
+//!   origin, and it returns checked socket addresses. It never returns an address on which robotgate listens.
+//! - Every request inside an intercepted CONNECT is decided on its own. Of the CONNECT, the decision uses only the host
+//!   and port, which the request must not contradict, and the credential, which proves which bot sends the request.
+//! - No byte of a request is sent upstream, and no refusal to the client, before the decision is in the audit log. The
+//!   fetch that the decision is based on is in the log before the decision.
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
 //!   The imports of modules have no cycles. `tests/it/modules.rs` checks both rules.
 //! - Only [`decision`] can make a [`decision::Decision`], and only from a [`decision::Question`].
-//! - While robotgate runs, each decision is based on the result of the origin's last fetch, also if that fetch failed.
+//! - While robotgate runs, no decision ignores the result of the origin's last fetch, even if that fetch failed.
 //! - The credential in a CONNECT says only which bot sends the requests in it. What the bot may do depends on the
 //!   configuration that is current at each request.
-//! - No secret reaches a log, an error or an origin.
-//! - A message that two parsers could read in two ways is refused before robotgate interprets it. robotgate forwards no
-//!   message as received, but writes a new one.
+//! - No secret of robotgate, and no secret by which a bot proves who it is, reaches a log, an error or an origin.
+//! - A message with a known ambiguity, such as two different lengths, is refused before robotgate interprets it.
+//!   robotgate forwards no message as received, but writes a new one.
 //! - If systemd keeps the listening sockets, no connection is refused during a restart. A stop closes no connection in
 //!   the middle of a request, unless that request takes too long.
 //! - Over HTTP/1.1, robotgate reuses a connection to an origin only for requests that it can send again on another
@@ -109,14 +111,17 @@
 //!   cannot be mistaken for the robots.txt.
 //! - Limits bound how many connections and requests a client can have at the same time, and how much robotgate
 //!   remembers of clients.
-//! - A request to the admin listener changes nothing. Bots cannot reach this listener through the proxy, and never wait
-//!   for it. Changes go through the socket next to the cache file, which only the proxy's own user and root can open.
+//! - A request to the admin listener changes nothing, except that a question can make robotgate fetch a robots.txt.
+//!   Bots cannot reach this listener through the proxy, and never wait for it. Changes go through the socket next to
+//!   the cache file, which only the proxy's own user and root can open.
 //! - There is one list of reasons, [`decision::Reason`], and one list of errors, [`upstream::ProxyError`].
-//! - Counting takes no lock, allocates nothing and formats nothing while a request is served.
+//! - Counting takes no lock and formats nothing while a request is served. It allocates only when a thread first uses a
+//!   set of counters.
 //! - `robotgate.internal` is a site of the proxy itself (`proxy::internal_site`), not an origin. Requests for it are
 //!   never resolved, forwarded or decided on.
-//! - Errors become HTTP in one place, `proxy::respond`.
-//! - A reload that fails changes nothing. Each request sees either all or nothing of a reload that succeeds.
+//! - Errors become HTTP in one place: `proxy::respond` for bots, `admin::http::problem` for operators.
+//! - A reload that fails changes nothing. Each decision uses all or nothing of a reload that succeeds. But new limits
+//!   of `[pace]` also apply to requests that already wait.
 //! - [`proxy`] never decides, and [`decision`] never acts.
 
 pub mod admin;

@@ -1,7 +1,8 @@
 //! Metrics: counters, gauges and histograms, and their text for Prometheus.
 //!
-//! While a request is served, counting only updates atomics: it never locks, allocates, formats or reads a clock.
-//! Labels never contain a host: their values are words from fixed lists, or the names of configured bots.
+//! While a request is served, counting only updates atomics: it never locks, formats or reads a clock, and allocates
+//! only when a thread first uses a set of counters. Labels never contain a host: their values are words from fixed
+//! lists, the names of configured bots, or the version.
 
 mod bots;
 mod histogram;
@@ -49,9 +50,10 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct Metrics {
     started: SystemTime,
-    /// Locked only during a reload or a scrape.
+    /// Never locked while a bot's request is served.
     bots: Mutex<BTreeMap<Arc<str>, Arc<Decisions>>>,
-    /// Decisions about all other bots: those that are not configured, and configured ones beyond [`MAX_BOTS`].
+    /// Decisions about all other bots: those that are not configured, and configured ones beyond [`MAX_BOTS`] or with
+    /// the name `other`.
     other: Arc<Decisions>,
     unidentified: Arc<Decisions>,
     requests: [LabelCounts<Outcome>; Method::COUNT],
@@ -78,7 +80,7 @@ pub struct Metrics {
     tunnels: Gauges<Tunnel>,
     tunnels_opened: LabelCounts<Tunnel>,
     distrust: LabelCounts<RejectionKind>,
-    /// Counters of the lines and bytes in the audit log.
+    /// Counters of the lines and bytes that were submitted to the audit log.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
     /// Counters of the calls to the fleet's server, and of the robots.txt copies from it.
@@ -151,7 +153,8 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Records how long a decision took, without the time that the request `waited` for a robots.txt.
+    /// Records how long a decision took, without the waits for a robots.txt and a turn. Also records how long the
+    /// request `waited` for a robots.txt; `None` if the decision did not look one up.
     pub fn decision_took(&self, took: Duration, waited: Option<Duration>) {
         self.decision.observe(took);
         if let Some(waited) = waited {
@@ -164,7 +167,7 @@ impl Metrics {
         self.pace_wait.observe(waited);
     }
 
-    /// Records how long a request waited until its decision was in the audit log.
+    /// Records how long a request waited until its decision was in the audit log, or until that failed.
     pub fn audit_took(&self, waited: Duration) {
         self.audit_wait.observe(waited);
     }
@@ -308,7 +311,7 @@ impl Metrics {
         self.requests.iter().map(LabelCounts::total).sum()
     }
 
-    /// Returns the number of requests that robotgate ended early, for example because it was stopped.
+    /// Returns the number of requests with the error [`ProxyError::Aborted`], for example because robotgate stopped.
     pub fn aborted(&self) -> u64 {
         let mut counts = self.errors.iter();
         counts

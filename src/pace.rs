@@ -17,7 +17,7 @@ pub use self::{
 use crate::text::words;
 
 words! {
-    /// Which limit of `[pace]` delays or refuses a request.
+    /// What makes a request wait for its turn, or makes robotgate refuse it as too early.
     pub enum Cause {
         /// `pace.delay`: the minimum time between two requests to a site.
         Delay = "delay",
@@ -36,7 +36,7 @@ words! {
     }
 }
 
-/// The earliest time at which a request may be sent, and which limit delays it.
+/// An estimate of the earliest time at which a request can be sent or tried again, and what delays it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Later {
     pub at: std::time::Instant,

@@ -52,7 +52,7 @@ pub(crate) struct SharedPacer {
 #[derive(Default)]
 struct Shard {
     pacers: HashMap<Origin, Arc<OriginPacer>>,
-    /// With this many origins, [`make_room`](Self::make_room) removes some.
+    /// From this many origins on, [`make_room`](Self::make_room) looks for origins that can be removed.
     sweep_at: usize,
 }
 
@@ -240,7 +240,7 @@ fn now() -> Instant {
 }
 
 const SHARDS: usize = 16;
-/// A shard with fewer than `MIN_SWEEP` origins removes none. A shard has more than `MAX_SHARD` origins only while
+/// A shard with fewer than `MIN_SWEEP` origins removes none. A shard grows beyond `MAX_SHARD` origins only while
 /// requests use all of them.
 const MIN_SWEEP: usize = 64;
 const MAX_SHARD: usize = 16 * 1024;

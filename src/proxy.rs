@@ -18,12 +18,13 @@
 //!      ([`crate::store`], in `store::fetching`).
 //!    - `pacing` waits until the site's pace allows the request.
 //!    - `exchange` writes the decision to the audit log. If the decision refuses the request, `exchange` makes the
-//!      refusal (`respond::OwnResponse::refusal`; `respond::status_of` chooses the status, usually 403), and `gate` sends
-//!      it. If the origin's response forbids the bot's use of its content, the bot gets a refusal instead of the
+//!      refusal (`respond::OwnResponse::refusal`; `respond::status_of` chooses the status, usually 403), and `gate`
+//!      sends it. If the origin's response forbids the bot's use of its content, the bot gets a refusal instead of the
 //!      response.
 //! 4. The client gets one of these responses:
-//!    - a refusal (`respond`)
-//!    - robotgate's copy of the robots.txt, if the bot asked for that file (`cached_response`)
+//!    - a refusal or an error (`respond`)
+//!    - robotgate's copy of the robots.txt, if the bot asked for that file and `robots.serve-copies` is set
+//!      (`cached_response`)
 //!    - a page of the internal site, `http://robotgate.internal/` (`internal_site`)
 //!    - the origin's response: `gate/forward` sends the request on a connection of [`crate::upstream`], and `relay`
 //!      passes heads (`rewrite`, `fields`, `websocket`) and content between the client and the origin

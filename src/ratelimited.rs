@@ -12,7 +12,7 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct EventCounter {
     total: AtomicU64,
-    /// When an event was last logged: milliseconds since the program's clock started, plus one. 0 means never.
+    /// When an event was last logged: milliseconds of the caller's clock, plus one. 0 means never.
     last_logged: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ impl EventCounter {
     }
 }
 
-/// The clock of [`ratelimited!`].
+/// Returns the time since the first call. [`ratelimited!`] uses it as its clock.
 pub(crate) fn since_start() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()

@@ -1,6 +1,6 @@
 //! Decides a logged request again, from its line in the audit log, the configuration and the robots.txt.
 //! [`what_if()`](fn@what_if) decides it as if the configuration, the robots.txt or the User-Agent had been different.
-//! This module does no I/O and reads no clock.
+//! Only [`Replayer`] does I/O: it reads texts from the store of evidence. This module reads no clock.
 
 mod batch;
 mod cases;
@@ -35,14 +35,15 @@ use crate::{
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplayOutcome {
     Same,
-    /// The new decision differs from the logged one, in these fields.
+    /// The line differs from the new decision or contradicts itself, in these fields.
     Different(Vec<Difference>),
     /// The decision depended on the network or on the time of the request, so it cannot be made again.
     AsLogged,
     NotReplayable(Missing),
 }
 
-/// A field of the log line that has a different value in the new decision.
+/// A field of the log line (`logged`) whose value should be different (`now`), by the new decision or by other fields
+/// of the line.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
     pub field: &'static str,

@@ -51,7 +51,7 @@ pub struct Period {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OutcomeCounts {
     pub(crate) requests: u64,
-    /// Requests that robotgate did not forward.
+    /// Requests that robotgate did not forward, or whose response the bot did not get because it forbids the use.
     pub(crate) refused: u64,
     /// Requests that robotgate forwarded although the verdict was not `allow`.
     pub(crate) not_enforced: u64,
@@ -73,9 +73,9 @@ pub struct Report {
     reasons: Top,
     /// The requests that a rule allowed or disallowed, by rule and site.
     rules: Top,
-    /// By bot and reason.
+    /// The forwarded requests whose verdict was not `allow`, by bot and reason.
     not_enforced: Top,
-    /// By what exempted the request, and by bot.
+    /// The requests to which an exemption or an `[[https.tunnel]]` entry applied, by its text and by bot.
     exemptions: Top,
     errors: Top,
     completions: u64,

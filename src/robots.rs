@@ -271,7 +271,7 @@ impl RobotsTxt {
         &self.text[..self.length as usize]
     }
 
-    /// Returns the lines that are neither rules nor user-agents, such as sitemaps; see [`statements`].
+    /// Returns the sitemaps, crawl delays and other statements of the file; see [`statements`].
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"Sitemap: https://example.com/map.xml");

@@ -48,7 +48,7 @@ pub struct SealOptions {
     pub path: PathBuf,
     /// The name that the log must have in its checkpoints. `None` accepts the name that the folder already uses.
     pub origin: Option<String>,
-    /// The name of the log in its checkpoints, if sealing creates the folder.
+    /// The name of the log in its checkpoints, if sealing creates the first key of the folder.
     pub new_origin: String,
 }
 
@@ -80,7 +80,8 @@ pub enum SealError {
     Origin { path: PathBuf, is: String, wanted: String },
     #[error("{}: no line of it is a record of an audit log", .0.display())]
     NoLog(PathBuf),
-    /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log or tells sealing to go on.
+    /// Sealed lines are changed or missing, or the checkpoint is older than the last sealing. Each attempt fails until
+    /// somebody repairs the log or the folder, or tells sealing to go on.
     #[error("{0}. {GO_ON}")]
     Differs(String),
     #[error("no line in these logs has the id {0}")]
@@ -111,7 +112,7 @@ fn without_number(error: &io::Error) -> String {
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
-/// Checks the signature of the checkpoint in a folder, and returns the checkpoint's text.
+/// Checks the signature of the checkpoint in a folder, and returns the checkpoint with its signatures.
 pub fn checkpoint(folder: &Path) -> Result<String, SealError> {
     let folder = Folder(folder.to_owned());
     let chain = keys::Chain::load(&folder, &[])?;

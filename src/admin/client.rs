@@ -1,7 +1,7 @@
 //! Gets cached robots.txt files for the command `robotgate cache`: from the running proxy, or else from the cache file.
 //!
-//! Closes the cache file before the command prints anything, because no proxy can start while it is open. All functions
-//! block.
+//! Closes the cache file before the command prints anything: a proxy that cannot open the file at its start keeps
+//! copies only in memory. All functions block.
 
 use std::{
     io,
@@ -106,7 +106,7 @@ impl Copies {
     /// Finds the running proxy, or else the cache file. Queries call `warn` with each warning for the user.
     ///
     /// # Errors
-    /// Fails if robotgate keeps no copies on disk, or if this user cannot access them.
+    /// Fails if robotgate keeps no copies on disk, or if this command cannot access them.
     pub fn find(config: &Config, warn: fn(&str)) -> Result<Self, AdminError> {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
@@ -192,7 +192,7 @@ impl Copies {
     /// Makes the proxy forget an origin, or removes it from the cache file.
     ///
     /// # Errors
-    /// Fails if the cache file still contains the origin, so that a restart would bring it back.
+    /// Fails if the cache file may still contain the origin, so that a restart could bring it back.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let (name, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(

@@ -1,7 +1,7 @@
 //! The HTTP/1.1 server for operators and their programs, on the admin listener and on the socket next to the cache
 //! file.
 //!
-//! Limits the connections, the time and the work of its clients, so that they do not delay bots. Only the socket
+//! Limits the connections, the time and the work of its clients, so that they hardly delay bots. Only the socket
 //! accepts requests that change something, and only the proxy's own user and root can open the socket.
 
 mod access;
@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// Waits until the proxy's changes of the cache file are on disk, so that the response shows the latest state.
-    /// Returns a warning for the response if that takes too long.
+    /// Returns a warning for the response if that fails or takes too long.
     async fn flush_writes(&self) -> Option<Warning> {
         let store = self.live.store();
         let disk = store.disk().filter(|disk| disk.waiting() > 0)?;

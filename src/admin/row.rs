@@ -29,9 +29,9 @@ pub struct Row {
     /// When the response that applies was received or last confirmed with a 304. If none applies, when the last fetch
     /// ended.
     pub fetched: Option<Timestamp>,
-    /// From this time on, a request causes a new fetch.
+    /// From this time on at the latest, a request causes a new fetch.
     pub expires: Option<Timestamp>,
-    /// The first failure since the last successful fetch.
+    /// When fetches began to fail; `None` if the last fetch did not fail.
     pub failing_since: Option<Timestamp>,
     /// The last failure, unless a fetch has succeeded since.
     pub error: Option<String>,
@@ -69,7 +69,7 @@ pub struct Detail {
     pub robots_url: String,
     /// The profile with which this robotgate reads the robots.txt.
     pub profile: Cow<'static, str>,
-    /// The last fetch, whether it succeeded or not.
+    /// When the last fetch ended, whether it succeeded or not.
     pub asked: Option<Timestamp>,
     pub etag: Option<String>,
     /// The last copy with rules, even if it does not apply any more.

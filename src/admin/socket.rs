@@ -1,5 +1,5 @@
-//! The socket next to the cache file, for `robotgate cache` while the proxy runs. Only the proxy's own user and root
-//! can open it.
+//! The socket next to the cache file, for `robotgate cache` and `robotgate health` while the proxy runs. Only the
+//! proxy's own user and root can open it.
 //!
 //! Only a process that has the cache file open may create the socket. So if the socket already exists, a killed proxy
 //! left it.

@@ -38,7 +38,7 @@ pub struct Count {
 /// What the running proxy has in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Origins whose latest state is not yet on disk.
+    /// Changes of robots.txt and `tdmrep.json` copies that were not on disk when the query came.
     pub waiting_writes: usize,
     pub memory_origins: usize,
     pub memory_bytes: u64,

@@ -1,5 +1,5 @@
-//! Reads the cache file for an operator, in parts, so that it does not lock the file for long. The functions block, and
-//! never change the file.
+//! Reads the cache file for an operator. Callers can read a part at a time, because the database keeps all pages that a
+//! running read may still need. The functions block, and never change the file.
 
 use std::time::SystemTime;
 

@@ -32,8 +32,8 @@ impl Instance {
 // === impl GenerationFields ===
 
 impl GenerationFields {
-    /// Formats the fields. `number` is 1 at the start, and one more after each reload. `config_sha256` is the digest of
-    /// the canonical configuration ([`crate::config::Canonical`]).
+    /// Formats the fields. `number` is 1 at the start, and one more after each successful reload. `config_sha256` is
+    /// the digest of the canonical configuration ([`crate::config::Canonical`]).
     pub fn new(number: u64, instance: &Instance, config_sha256: Sha256) -> Self {
         let mut fields = Vec::new();
         number.write(&mut fields);

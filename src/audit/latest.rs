@@ -83,7 +83,7 @@ impl Blocks {
 
 /// How many of the latest decisions are kept, rounded up to whole blocks.
 pub const MAX_DECISIONS: usize = 10_000;
-/// Maximum bytes of the stored lines. A typical line takes 1.3 kB.
+/// Maximum bytes of the stored lines, not counting the newest block. A typical line takes 1 kB.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Size of a block, in bytes.
 const BLOCK: usize = 64 * 1024;

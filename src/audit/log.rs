@@ -128,13 +128,13 @@ impl AuditLog {
     /// Opens the log. Appends to an existing file, starting on a new line.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened for writing, or no thread can be started.
+    /// Fails if the output cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
         let (file, path) = open(output)?;
         Self::to_sink(Sink::new(file, path.as_deref()), path)
     }
 
-    /// Checks whether [`open`](Self::open) would succeed. Creates no file.
+    /// Checks whether [`open`](Self::open) could open the file of the log. Creates no file.
     pub fn check(output: &Output) -> Result<(), AuditError> {
         let Some(path) = output.file() else { return Ok(()) };
         file::check(path).map_err(|error| AuditError::Open {

@@ -66,7 +66,7 @@ impl LoggedRefusal<'_> {
         self.identity == "product-token"
     }
 
-    /// Returns what decided: the rule, the use that the site refuses, the error of the robots.txt, or else the reason.
+    /// Returns what decided: the rule, the use that the site refuses, `robots_error`, or else the reason.
     pub fn why(&self) -> Cow<'_, str> {
         let refused = || text::refused(&self.usage.as_ref()?["refused"]);
         match (self.line.zip(self.rule.as_ref()), &self.robots_error) {

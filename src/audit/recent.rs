@@ -44,7 +44,8 @@ impl Recent {
         &self.decisions
     }
 
-    /// Stores the line of a decision whose verdict was not `allow`.
+    /// Stores the line of a decision whose verdict was not `allow`. If a response was withdrawn, the log itself has a
+    /// `withdrawn` record instead.
     pub fn refused(&self, line: &[u8]) {
         let line = Arc::from(line);
         self.refused.lock().push(line);
@@ -126,10 +127,10 @@ impl Ring {
     }
 }
 
-/// Maximum number and bytes of the lines in `refused`. A typical line takes 1 kB, the longest about 100 kB.
+/// Maximum number and bytes of the lines in `refused`. A typical line takes 1 kB, the longest more than 100 kB.
 const MAX_LINES: usize = 1000;
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum number and bytes of the lines in `changed`. A typical line takes 1 kB, the longest about 30 kB.
+/// Maximum number and bytes of the lines in `changed`. A typical line takes 1 kB, the longest more than 100 kB.
 const MAX_CHANGES: usize = 200;
 const MAX_CHANGES_BYTES: usize = 1024 * 1024;
 

@@ -99,7 +99,8 @@ fields! {
         pub status: Option<u16>,
         /// The address of the origin itself. `redirects` has those of redirect targets.
         pub upstream: Option<String>,
-        /// Bytes of content that were read, after decoding. `null` if the fetch failed or got a 304.
+        /// Bytes of content that were read, after decoding. `null` without a complete response, after a 304 and after
+        /// too many redirects.
         pub bytes: Option<usize>,
         /// Duration of the fetch, without the time in the queue.
         pub duration_us: Option<u64>,
@@ -111,7 +112,8 @@ fields! {
 fields! {
     /// What was known of a robots.txt before and after a fetch.
     pub struct StateFields<'a> {
-        /// What was known before the fetch: `rules`, `expired`, or why no rules applied; `null` if nothing was known.
+        /// What was known before the fetch, as a word of [`AnswerKind`](crate::copy::AnswerKind); `null` if nothing was
+        /// known.
         pub held: Option<&'static str>,
         /// What is known after the fetch, in the same words as `held`.
         pub holds: &'static str,
@@ -121,7 +123,7 @@ fields! {
         pub robots_sha256: Option<Sha256>,
         /// Whether the text differs from all earlier texts of this origin that this process remembers.
         pub new_text: bool,
-        /// Until when `holds` is valid.
+        /// Until when `holds` is valid; for a failure, when robotgate may fetch again.
         pub robots_expires: Option<Timestamp>,
         /// When the first failed fetch since the last success ended; `null` if the last fetch did not fail.
         pub failing_since: Option<Timestamp>,
@@ -187,7 +189,7 @@ records! {
         pub config: &'a GenerationFields,
         /// When the client can send the request again (`defer`).
         pub not_before: Option<Timestamp>,
-        /// Which limit of `[pace]` refused the request.
+        /// Why `[pace]` refused the request, as a word of [`Cause`](crate::pace::Cause).
         pub pace_cause: Option<&'static str>,
         /// What the site says about the purposes of the bot. `null` if the bot has none, or something else decided
         /// first.
@@ -200,7 +202,7 @@ records! {
         pub id: &'a str,
         /// The status that the client received; `null` if the connection broke before that.
         pub status: Option<u16>,
-        /// The error type of RFC 9209.
+        /// Why the exchange failed, as a word of [`ProxyError`](crate::upstream::ProxyError).
         pub error: Option<&'static str>,
         pub error_detail: Option<&'a str>,
         pub upstream: Option<SocketAddr>,
@@ -209,7 +211,7 @@ records! {
         pub bytes_out: u64,
         /// Time from the request's head to the end of the exchange.
         pub duration_us: u64,
-        /// The part of `duration_us` that the request waited for a robots.txt.
+        /// The part of `duration_us` that the request waited for a robots.txt or a `tdmrep.json`.
         pub robots_wait_us: u64,
         /// The part of `duration_us` that the request waited because of `[pace]`.
         pub pace_wait_us: u64,

@@ -1,4 +1,4 @@
-//! Writes the values of a record as JSON, faster than serde: robotgate writes about sixty values for each request.
+//! Writes the values of a record as JSON, faster than serde: robotgate writes about fifty values for each request.
 
 use std::{
     fmt::{self, Write as _},

@@ -152,7 +152,7 @@ pub enum MintError {
 // === impl AuthorityError ===
 
 impl AuthorityError {
-    /// Returns the names of the configuration keys that caused the error.
+    /// Returns the names of the configuration keys that the error is about.
     pub fn keys(&self) -> &'static str {
         match self {
             Self::Certificate { .. }

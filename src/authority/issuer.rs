@@ -1,4 +1,4 @@
-//! Signs leaf certificates with the authority's key, which never leaves this module.
+//! Keeps the authority's key and signs leaf certificates with it. No function here returns the key.
 
 use rcgen::{
     CertificateParams, DistinguishedName, KeyIdMethod, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
@@ -59,7 +59,7 @@ impl Issuer {
             .ok_or_else(|| unusable("its signature scheme is not supported".into()))?;
 
         // Each leaf must contain its issuer's key identifier (RFC 5280 §4.2.1.1). If the authority's certificate has
-        // none, any value would do, such as this one of RFC 7093 §2.
+        // none, any value would do. This one is similar to those of RFC 7093 §2.
         let key_id = match &chain.key_id {
             Some(id) => id.clone(),
             None => Sha256::digest(&chain.public_key_der)[..KEY_ID_LENGTH].to_vec(),

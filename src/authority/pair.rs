@@ -67,7 +67,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Returns which of the files exist. If another process is creating the files, waits for it.
+    /// Returns which of the files exist. If only one does, first waits for a process that may be creating the other.
     pub(super) fn settled_presence(&self) -> Result<Presence<'a>, AuthorityError> {
         let presence = self.presence()?;
         if let Presence::Half { .. } = presence {

@@ -16,7 +16,7 @@ pub(super) struct Basic {
 // === impl Basic ===
 
 impl Basic {
-    /// Parses the value of a Proxy-Authorization field. Returns `None` if the value is malformed or not Basic.
+    /// Parses the value of a Proxy-Authorization field. Returns `None` if it is malformed, too long or not Basic.
     ///
     /// The base64 padding can be missing (RFC 9110 §11.2). The first colon ends the name.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {

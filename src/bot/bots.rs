@@ -132,7 +132,7 @@ impl Bots {
         indices.iter().filter_map(|&index| Some((index, self.bots.get(index)?)))
     }
 
-    /// Returns the first bot that goes by `token`, among the bots that need a proof.
+    /// Returns the first of the bots that need a proof and that `claims` lists under `token`.
     pub(super) fn claimed_by(&self, token: &str) -> Option<&Arc<Bot>> {
         let first = token.bytes().next()?.to_ascii_lowercase();
         let names = self.claims.get(usize::from(first))?;

@@ -79,7 +79,8 @@ impl Credentials {
         found.map(|(known, secret)| Verified { known, secret })
     }
 
-    /// Returns the credential if the credentials file still has the same salted hash under the same name.
+    /// Returns the credential if the credentials file still has the same salted hash under the same name, and the name
+    /// still belongs to a bot.
     pub(super) fn recheck(&self, credential_record: &CredentialRecord) -> Option<Verified<'_>> {
         let known = self
             .by_name

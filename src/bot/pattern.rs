@@ -8,8 +8,8 @@ use super::product::is_token_byte;
 
 /// A pattern for the User-Agent field of a bot.
 ///
-/// A pattern without a `*` must be in the field as a whole name, without a token character (RFC 9110 §5.6.2) next to
-/// it. `AcmeBot` matches `Mozilla/5.0 (compatible; AcmeBot/2.1)` but not `AcmeBot-Images/2.1`.
+/// A pattern without a `*` must be in the field as a whole name, which neither begins nor ends in the middle of a token
+/// (RFC 9110 §5.6.2). `AcmeBot` matches `Mozilla/5.0 (compatible; AcmeBot/2.1)` but not `AcmeBot-Images/2.1`.
 ///
 /// A pattern with a `*` must match the whole field; `*` stands for any bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -16,7 +16,7 @@ pub struct AcceptedProofs {
     pub networks: Vec<IpNet>,
 }
 
-/// Which kinds of proof a bot accepts. A client needs only one of them.
+/// Kinds of proof, such as those that a bot accepts. A client needs only one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProofKinds {
     pub credential: bool,
@@ -98,8 +98,7 @@ impl AcceptedProofs {
 // === impl ProofKinds ===
 
 impl ProofKinds {
-    /// Returns how a client can present one of these proofs, in sentences for people. Empty if the bot accepts no
-    /// proof.
+    /// Returns how a client can present one of these proofs, in sentences for people. Empty if there is no kind.
     pub fn what_to_do(self) -> String {
         let all = [
             (
@@ -156,7 +155,8 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Returns the kind of proof for the log: `failed` if the credential is invalid, `None` if there is no proof.
+    /// Returns the kind of proof for the log: `failed` for [`Proof::Failed`], `None` if there is no proof or it is only
+    /// assumed.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
             Proof::None | Proof::Assumed => None,

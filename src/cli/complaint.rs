@@ -11,7 +11,8 @@ use crate::{
     text::plain_lines,
 };
 
-/// Prints an error on stderr. Escapes control characters, because an error can quote an argument or a line of a file.
+/// Prints an error on stderr. Escapes control characters except line ends and tabs, because an error can quote an
+/// argument or a line of a file.
 pub(super) fn say(complaint: &dyn Display) {
     let text = plain_lines(&format!("robotgate: {complaint}"), "");
     let text = match stderr().is_terminal() {
@@ -40,7 +41,8 @@ fn mark(line: &str) -> Option<(&str, usize)> {
     is_mark.then_some((before, line.len() - before.len()))
 }
 
-/// Formats a quoted line and the carets below it. Of a long line, shows only the surroundings of the marked part.
+/// Formats a quoted line and the carets below it. Cuts the end of a line that does not fit, and the beginning of a line
+/// whose marked part is far to the right.
 fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Paint) -> [String; 2] {
     let room = columns.saturating_sub(GUTTER);
     let start = before.chars().count().saturating_sub(GUTTER);

@@ -1,5 +1,5 @@
 //! `robotgate credential`: manages the credentials with which clients prove which bot they are. The credentials file
-//! contains only hashes. A new secret is printed once and stored nowhere.
+//! contains only hashes of the secrets. A secret that the command itself creates is printed once and stored nowhere.
 
 mod secret;
 mod store;

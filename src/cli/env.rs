@@ -248,7 +248,7 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{name}:{}", address.port())
 }
 
-/// Returns the options as the user gave them, but `--proxy` with the value `proxy`.
+/// Returns `--config`, `--set`, `--ca`, and `--proxy` with the value `proxy`, for a suggested command.
 fn options(args: &EnvArgs, sources: &Sources, proxy: Option<&str>) -> String {
     let mut options = sources.options();
     options.extend(proxy.map(|proxy| shell_option("proxy", proxy)));

@@ -1,5 +1,6 @@
 //! `robotgate eval`: decides cases from standard input, as Google's parser does or to the letter of RFC 9309, even
-//! where the proxy would decide differently. For example, `/robots.txt` itself can be disallowed.
+//! where the proxy would decide differently. For example, as in Google's parser, a rule can disallow `/robots.txt`
+//! itself.
 
 mod cache;
 mod case;

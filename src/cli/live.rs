@@ -112,7 +112,7 @@ impl Live {
         self.state.source_fetch(self.at, &self.policy)
     }
 
-    /// Returns the text of the robots.txt, if the fetch returned one.
+    /// Returns the text of the fetched document, if the fetch returned one.
     pub fn body(&self) -> Option<&[u8]> {
         self.rules().map(|received| &*received.body)
     }
@@ -164,7 +164,7 @@ impl Live {
         }
     }
 
-    /// Returns the response of the site, if it is a robots.txt.
+    /// Returns the response of the site, if it contains the fetched document.
     fn rules(&self) -> Option<&OriginResponse> {
         match (&self.traced.fetched, self.answer()) {
             (Fetched::Response(received), Answer::Rules(_)) => Some(received),

@@ -45,8 +45,8 @@ impl LogReader {
         })
     }
 
-    /// Returns the next lines without their line ends, or `None` at the end of the log. Cuts a line that is longer than
-    /// any that robotgate writes.
+    /// Returns the next lines without their line ends, or `None` at the end of the log. Cuts a line that ends more than
+    /// [`MAX_LINE`] bytes after its chunk.
     pub(super) fn next_lines(&mut self) -> Result<Option<NumberedLines<'_>>, LogError> {
         self.chunk.clear();
         if let Err(error) = fill(&mut self.input, &mut self.chunk) {
@@ -100,6 +100,7 @@ fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// How many bytes to read beyond a chunk that ends inside a line. Lines that robotgate writes are shorter than 1 MiB.
+/// Maximum number of bytes to read of a first line, or beyond a chunk that ends inside a line. Lines that robotgate
+/// writes are shorter than 1 MiB.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
 const CHUNK: usize = 8 * 1024 * 1024;

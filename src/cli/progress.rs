@@ -9,7 +9,7 @@ use std::{
 
 use super::columns::{columns_of, cut};
 
-/// Shows progress on stderr until this value is dropped, and then erases it.
+/// Shows progress on stderr until this value is dropped, and then erases it if the terminal allows that.
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 

@@ -24,5 +24,5 @@ fn read(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// In bytes. More than the 500 KiB that the parser uses, because some commands show the first line after them.
+/// In bytes. More than the 500 KiB that the parser uses, because `robotgate lint` shows the first bytes after them.
 const MAX_READ: u64 = LIMIT as u64 + 64 * 1024;

@@ -106,7 +106,7 @@ pub fn run(args: &WhatIfArgs) -> ExitCode {
     finish(output(args))
 }
 
-/// Returns what to print, and whether all decisions stay the same.
+/// Returns what to print, and whether no decision changes. A decision that cannot be made again counts as unchanged.
 fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let sources = args.overrides.sources(args.config.as_deref())?;
     let is_change = args.config.is_some() || !args.overrides.is_empty();

@@ -16,19 +16,19 @@ use crate::files::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3180);
-/// Allowed length of a token in bytes. A shorter one could be guessed, and a longer one does not fit into the head of a
-/// request.
+/// Allowed length of a token in bytes. A shorter one could be guessed. The longest fits into the head of a request.
 const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
 
 /// The `[admin]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Addresses to listen on, without duplicates. If the list is empty, the admin API is off.
+    /// Addresses to listen on. Only addresses with port 0 can occur twice. If the list is empty, the admin API
+    /// answers only on the socket next to the cache file.
     pub listen: Vec<SocketAddr>,
-    /// The token that clients of the admin API must present. Without a token, the API can listen only on loopback
+    /// The token that clients of the admin listener must present. Without a token, the API can listen only on loopback
     /// addresses.
     pub token: Option<AdminToken>,
-    /// The file that the token was read from.
+    /// The file with the token.
     pub token_file: Option<PathBuf>,
 }
 

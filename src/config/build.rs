@@ -1,5 +1,5 @@
-//! Builds the objects that need more than one section of a [`Config`]. The proxy and the commands share this code, so
-//! they decide and fetch by the same rules.
+//! Builds from a [`Config`] what decisions and fetches need. The proxy and the commands share this code, so they decide
+//! and fetch by the same rules.
 //!
 //! This module opens no connection and reads no file.
 
@@ -64,7 +64,7 @@ impl Config {
         all.copied().collect()
     }
 
-    /// Returns the `Egress`, which connects to origins, but never to an address in `listening`.
+    /// Returns the `Egress`, which resolves origins to addresses that bots may reach, but never to one in `listening`.
     pub fn way_out(&self, resolver: Resolver, listening: Listening) -> Egress {
         Egress {
             resolver,

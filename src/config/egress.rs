@@ -86,7 +86,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
     network_or(text, r#"write one like "10.0.0.0/8" or "fd00::/8""#)
 }
 
-/// `advice` is the end of the error, and says what to write.
+/// `advice` is the end of the error for a text that is not a network, and says what to write.
 fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.to_canonical().into());

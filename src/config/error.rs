@@ -36,8 +36,8 @@ pub enum ConfigError {
     Invalid(Problems),
 }
 
-/// All mistakes in a configuration, at least one: those in the file first, then those in environment variables and
-/// `--set`.
+/// The mistakes in a configuration, at least one: those in the file first, then those in environment variables and
+/// `--set`. If the file has syntax errors, the first of them is the only mistake of the file that is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub(super) Vec<Problem>);
 

@@ -24,7 +24,7 @@ pub struct Fleet {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Returns `None` if `url` is not set. `is_paced` says whether there is a `[pace]` section.
+    /// Returns `None` if `url` is not set or invalid. `is_paced` says whether there is a `[pace]` section.
     pub(super) fn read(table: &Table<'_>, is_paced: bool) -> Option<Self> {
         let mut secret_files = Vec::new();
         let address = table.parsed("url", str::parse);

@@ -16,8 +16,9 @@ struct Search<'s> {
     best: Option<(usize, String)>,
 }
 
-/// Masks what can be a password: the text between the first colon and the last `@`. If the line has the URL of the
-/// fleet's server (`is_address`), masks everything after the colon, because the `@` may be missing by mistake.
+/// Masks what can be a password: the text between the first colon and the last `@`, except slashes and quotes. If the
+/// line has the URL of the fleet's server (`is_address`), masks all after the colon, because the `@` may be missing by
+/// mistake.
 fn without_password(line: &str, is_address: bool) -> String {
     let colon = line.find(':').map(|colon| colon + 1);
     let end = match is_address {

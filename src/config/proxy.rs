@@ -37,7 +37,7 @@ const COUNTS_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 /// The `[proxy]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// Addresses to listen on, at least one, without duplicates.
+    /// Addresses to listen on, at least one. Only addresses with port 0 can occur twice.
     pub listen: Vec<SocketAddr>,
     /// Number of worker threads, 1 to 1024; by default one for each core.
     pub threads: usize,
@@ -45,7 +45,7 @@ pub struct Proxy {
     pub name: Arc<str>,
     /// Whether robotgate adds itself to the Via field of forwarded requests. It always does so for responses.
     pub via: bool,
-    /// Whether responses to allowed requests also have a `Robots-Decision` field.
+    /// Whether all responses to allowed requests have a `Robots-Decision` field.
     pub annotate_allowed: bool,
     /// Names of the request fields that are not forwarded.
     pub strip: Vec<HeaderName>,
@@ -91,7 +91,7 @@ pub struct ClientLimits {
     pub client_connections: usize,
     /// Maximum number of requests of one client at the same time. A tunnel counts as one request.
     pub client_requests: usize,
-    /// Maximum number of robots.txt fetches that one client has started or waits for at the same time.
+    /// Maximum number of robots.txt fetches of one client that run or wait for a permit at the same time.
     pub client_fetches: usize,
     /// Maximum number of new hosts per minute for which one client can make robotgate issue a certificate.
     pub client_leaves: u32,
@@ -106,7 +106,7 @@ pub struct ClientLimits {
 /// The `[proxy.tls]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// Addresses to listen on, at least one, without duplicates.
+    /// Addresses to listen on, at least one. Only addresses with port 0 can occur twice.
     pub listen: Vec<SocketAddr>,
     /// The proxy's certificate chain, without the root; PEM.
     pub certificate: PathBuf,
@@ -287,7 +287,7 @@ fn stripped_field(text: &str) -> Result<HeaderName, String> {
 }
 
 fn pseudonym(text: &str) -> Result<Arc<str>, String> {
-    // Proxy-Status requires a token that begins with a letter (RFC 9651 §3.3.4).
+    // In Proxy-Status, a token must begin with a letter or `*` (RFC 9651 §3.3.4). robotgate accepts only a letter.
     if is_token(text) && text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return Ok(text.into());
     }

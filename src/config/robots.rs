@@ -1,7 +1,7 @@
 //! `[robots]` and `[robots.unreachable]`: how robotgate reads and fetches robots.txt files, and how long it uses a
 //! copy.
 //!
-//! This module fetches nothing. The default times are in [`crate::copy`].
+//! This module fetches nothing. The defaults of [`Policy`] are in [`crate::copy`].
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 /// How long a copy may be valid. With less than a second, every request would need a fetch.
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
-/// Allowed numbers of simultaneous fetches. Each fetch uses a connection and up to 500 KiB.
+/// Allowed numbers of simultaneous fetches. Each fetch uses a connection and up to 600 kB of memory.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
 /// Allowed values of `deny-for`. With zero, `then` applies immediately.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);

@@ -16,7 +16,7 @@ use crate::seal::{self, SealOptions};
 use crate::store::DiskOptions;
 use crate::usage::{Unknown, UsagePolicy, VocabularyPolicy};
 
-/// Allowed memory for robots.txt copies. Two copies of the largest size have to fit.
+/// Allowed memory for robots.txt copies. Two texts of the largest size have to fit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
 /// Allowed sizes of the cache file and of the evidence file. Several robots.txt files of the largest size have to fit.
 const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
@@ -121,7 +121,8 @@ impl Cache {
     }
 }
 
-/// Also returns how the audit log is sealed, and whether the proxy seals it.
+/// Reads `[evidence]`: the store of evidence, if there is one; how the audit log is sealed; and whether the proxy
+/// seals it.
 ///
 /// By default, the evidence file is next to the cache file. Without a cache file, there is no evidence store unless
 /// this section sets `enabled = true` or `path`.

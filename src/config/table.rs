@@ -1,7 +1,7 @@
 //! Reads the values of a table of the configuration file. Each value must have the type that its key takes.
 //!
-//! If a value cannot be read, the mistake is reported and the default is used, so that one run finds all mistakes in a
-//! file. Each method also records what its key takes, for the schema and for `robotgate config show`.
+//! If a value cannot be read, the mistake is reported and the default is used, so that one run also finds the other
+//! mistakes. Each method also records what its key takes, for the schema and for `robotgate config show`.
 
 mod values;
 

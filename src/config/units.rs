@@ -71,11 +71,11 @@ fn any_case<'n>(names: impl Iterator<Item = &'n str>) -> String {
 /// Displays a size in bytes in the form that [`size`] reads: `64KiB`.
 pub struct HumanSize(pub u64);
 
-/// Reads a duration: numbers with units, from large to small, with or without spaces.
+/// Reads a duration: numbers with units, from large to small, with or without spaces. Ignores case.
 ///
 /// # Errors
 ///
-/// Fails for any other string, or if the duration is 2⁶⁴ seconds or more.
+/// Fails for any other string, if the duration is 2⁶⁴ seconds or more, or if a number in it is 2⁶⁴ or more.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let mut rest = text.trim();
     let mut nanos = 0_u128;

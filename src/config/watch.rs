@@ -1,7 +1,8 @@
-//! Notices changes of the configuration file, and of the files with secrets that the configuration names.
+//! Notices changes of the configuration file, and of other files, such as those of
+//! [`Config::secret_files`](super::Config::secret_files).
 //!
-//! This module watches directories, because editors replace the file, and Kubernetes swaps a symbolic link two levels
-//! up. It compares contents, so a `touch` is not a change. It never parses a file.
+//! This module watches directories, because editors replace the file, and Kubernetes replaces a symbolic link on the
+//! way to the file. It compares contents, so a `touch` is not a change. It never parses a file.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,7 +45,7 @@ pub struct Watcher {
 
 struct Watched {
     path: PathBuf,
-    /// The known content. `None` if the file could not be read at the last [`Watched::look`] or since.
+    /// The known content. `None` if the file could be read neither at the last [`Watched::look`] nor since.
     seen: Option<Vec<u8>>,
 }
 
@@ -135,7 +136,8 @@ impl Watcher {
         self.files_mut().for_each(Watched::look);
     }
 
-    /// Waits until the content of a watched file differs from the known content. A missing file is not a change.
+    /// Waits until the content of a watched file differs from the known content, and makes it the known content. A file
+    /// that cannot be read, for example because it is missing, is not a change.
     ///
     /// Cancel safe: no change is lost if the future is dropped.
     pub async fn changed(&mut self) {
@@ -194,7 +196,7 @@ impl Watcher {
     }
 
     /// Watches exactly the directories that contain a watched file or a symbolic link on the way to one. A directory
-    /// can change just before it is watched, so this repeats until nothing changes.
+    /// can change just before it is watched, so this repeats until nothing changes, but at most [`MAX_ROUNDS`] times.
     fn watch_directories(&mut self) -> Result<(), WatchError> {
         let mut result = Ok(());
         for _ in 0..MAX_ROUNDS {
@@ -233,8 +235,8 @@ impl Watched {
         self.seen = files::read(&self.path).ok();
     }
 
-    /// Stores `content`, and returns whether it differs from the content before. A missing file (`None`) is not a
-    /// change.
+    /// Stores `content`, and returns whether it differs from the content before. `None` means that the file could not
+    /// be read, which is not a change.
     fn take(&mut self, content: Option<Vec<u8>>) -> bool {
         let changed = content.is_some() && self.seen != content;
         if changed {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 /// The last values of the wall clock and of the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReadings {
-    /// The wall time when this process started or the clock was last set back, corrected by later jumps forward.
+    /// The wall time at [`new`](Self::new) or when the clock was last set back, corrected by later jumps forward.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,
@@ -52,12 +52,14 @@ impl ClockReadings {
             return Some(Jump::Back { ahead: expected });
         }
         let by = wall.duration_since(expected).ok().filter(|by| *by > SLACK && learns)?;
-        // The caller adds `by` to all times since `began`. Moving `began` too lets the next jump correct them again.
+        // The caller adds `by` to the times of failures since `began`. Moving `began` too lets the next jump correct
+        // them again.
         self.began += by;
         Some(Jump::Forward { from, to: expected, by })
     }
 
-    /// Returns true if [`detect_jump`](Self::detect_jump) was called within the last minute and would find no jump now.
+    /// Returns true if the last readings are less than a minute old and both clocks have advanced about equally since.
+    /// [`detect_jump`](Self::detect_jump) would then find no jump.
     pub fn can_skip_check(&self, wall: SystemTime, running: Duration) -> bool {
         let passed = running.saturating_sub(self.running);
         let expected = self.wall + passed;
@@ -70,8 +72,8 @@ impl ClockReadings {
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// For how long after its start a machine can have the wrong time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
-/// If the wall clock has gained or lost more than this against the time since the machine's start, it was set. Gradual
-/// corrections of a slow or fast clock are smaller.
+/// If the wall clock gains or loses more than this between two checks, compared with the time since the machine's
+/// start, it was set. Gradual corrections of a slow or fast clock are smaller.
 const SLACK: Duration = Duration::from_secs(10 * 60);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The ways in which fetching a robots.txt fails. After a failure, an earlier response applies until it expires. Then
-//! everything is disallowed (RFC 9309 §2.3.1.4) until a fetch succeeds, by default until 30 days after the first failure
-//! at most.
+//! everything is disallowed (RFC 9309 §2.3.1.4) until a fetch succeeds, by default until 30 days after the first
+//! failure at most.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Retry;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub error: FetchError,
-    /// The origin's `Retry-After` (RFC 9110 §10.2.3), counted from the receipt of the response.
+    /// The `Retry-After` of the last response (RFC 9110 §10.2.3), counted from its receipt.
     pub retry_after: Option<Duration>,
 }
 
@@ -45,16 +45,16 @@ pub enum FetchError {
     CutOff,
 }
 
-/// The step at which the exchange with an origin failed.
+/// What failed when robotgate connected to a server or exchanged data with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkError {
     Dns,
     Connect,
     Tls,
     Timeout,
-    /// The response was cut off or is not valid HTTP.
+    /// The response was cut off or is not valid HTTP, or the FTP session failed.
     Broken,
-    /// The egress guard refused the address.
+    /// The egress guard refused the destination.
     Prohibited,
     /// robotgate itself failed, not the origin.
     Internal,
@@ -72,7 +72,8 @@ impl<E: Into<FetchError>> From<E> for Failure {
 }
 
 impl Failure {
-    /// Converts a failure of the first request of a fetch: a prohibited address becomes [`FetchError::Prohibited`].
+    /// Converts a failure of a request to the origin itself: [`NetworkError::Prohibited`] becomes
+    /// [`FetchError::Prohibited`].
     pub(crate) fn of_origin(self) -> Self {
         match self.error {
             FetchError::Network {
@@ -83,7 +84,7 @@ impl Failure {
         }
     }
 
-    /// Returns whether the egress guard refused the origin's address.
+    /// Returns whether the egress guard refused the origin.
     pub fn is_prohibited(&self) -> bool {
         matches!(self.error, FetchError::Prohibited(_))
     }

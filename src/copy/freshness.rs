@@ -11,8 +11,8 @@ pub struct Freshness(pub Option<Duration>);
 // === impl Freshness ===
 
 impl Freshness {
-    /// Computes `max-age` minus `Age`, or else `Expires` minus `Date`. The lifetime is zero for `no-store`, `no-cache`
-    /// and an `Expires` that is not a date (RFC 9111 §5.3).
+    /// Computes `max-age` minus `Age`, or else `Expires` minus `Date` (without a `Date`, minus `received`). The
+    /// lifetime is zero for `no-store`, `no-cache` and an `Expires` that is not a date (RFC 9111 §5.3).
     pub fn from_headers(headers: &HeaderMap, received: SystemTime) -> Self {
         let max_age = headers
             .get_all(header::CACHE_CONTROL)

@@ -9,18 +9,18 @@ use super::{Answer, Failure, FetchError, Freshness, Meaning, OriginState, Policy
 use crate::text::words;
 
 words! {
-    /// Where the robots.txt copy that decides on a request came from.
+    /// How a lookup got what robotgate knows of an origin's robots.txt.
     pub enum CacheStatus {
-        /// The copy was in the cache.
+        /// The cache had a valid result of an earlier fetch, which may have failed.
         Hit = "hit",
-        /// This request fetched the copy.
+        /// This request started a fetch and waited for it.
         Miss = "miss",
-        /// An expired copy was used. Either the fetch of a new one took longer than requests wait, or the origin has
+        /// The cache had only an expired result. Either a new fetch took longer than requests wait, or the origin has
         /// failed for so long that its last copy decides.
         Stale = "stale",
-        /// Another request was already fetching the copy, and this request waited for that fetch.
+        /// This request waited for a fetch that another request had started.
         Collapsed = "collapsed",
-        /// A fetch was needed but did not start while the request waited, because other fetches had all permits.
+        /// A fetch was needed but got no permit while the request waited, because other fetches were running.
         Queued = "queued",
     }
 }
@@ -30,7 +30,7 @@ words! {
 pub struct Lookup {
     pub state: Arc<OriginState>,
     pub status: CacheStatus,
-    /// How long the request waited for a fetch.
+    /// How long the request waited for the disk and for fetches.
     pub waited: Duration,
     /// When the lookup ended.
     pub at: SystemTime,
@@ -78,7 +78,7 @@ impl Lookup {
     /// Returns the fetch that the answer is based on.
     pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
-            // No response is valid, because the fetch has not ended.
+            // The answer is based on no fetch, because the fetch has not ended.
             Answer::Unreachable(_) if self.pending => SourceFetch::default(),
             Answer::LastCopy(copy, _) if self.pending => self.state.source_fetch_of(copy, None),
             _ => self.state.source_fetch(self.at, policy),

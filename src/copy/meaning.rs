@@ -9,7 +9,8 @@ use crate::{origin::Scheme, robots::Profile};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginResponse {
     pub status: u16,
-    /// For a 2xx, at most the first 500 KiB (RFC 9309 §2.5), or 1 MiB of a `tdmrep.json`. For a 5xx, the beginning.
+    /// For a 2xx other than 206, at most the first 500 KiB (RFC 9309 §2.5), or 1 MiB of a `tdmrep.json`. For a 5xx, the
+    /// beginning. Otherwise empty.
     pub body: Vec<u8>,
     /// If the content exceeds the limit: the bytes that were read after the last whole line. They are not parsed.
     pub cut_off: Vec<u8>,
@@ -28,7 +29,7 @@ pub enum Fetched {
     NotModified {
         freshness: Freshness,
     },
-    /// More than five redirects, or a loop of redirects. This counts as if there were no robots.txt.
+    /// More than five redirects, as in a loop. This counts as if there were no robots.txt.
     TooManyRedirects {
         status: u16,
     },
@@ -116,7 +117,7 @@ impl Fetched {
         matches!(self, Fetched::Response(received) if received.body.len() > LARGE)
     }
 
-    /// Returns the HTTP status of the last response, or 0 if the fetch failed.
+    /// Returns the HTTP status of the last response, or 0 for [`Fetched::Failed`].
     pub fn status(&self) -> u16 {
         match self {
             Fetched::Response(received) => received.status,
@@ -145,7 +146,7 @@ impl Meaning {
     }
 
     /// Returns a failure if an FTP server refuses the login (`status` 403) and the origin has a `current` copy with
-    /// rules. The server may only be busy, so the rules must stay in force.
+    /// rules; otherwise, returns `self`. The server may only be busy, so the rules must stay in force.
     #[must_use]
     pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {

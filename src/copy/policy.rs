@@ -60,9 +60,9 @@ pub enum WithoutCopy {
 pub struct Retry {
     /// Delay after the first failure. It doubles with each further failure in a row.
     pub first: Duration,
-    /// Delay after a 429 or 503, with which a server says that it is busy.
+    /// Delay after a 429 or 503 without `Retry-After`, with which a server says that it is busy.
     pub busy: Duration,
-    /// Maximum delay, even if the server asks for a longer one.
+    /// Maximum delay, even if the server asks for a longer one. A random part of at most a tenth is added.
     pub longest: Duration,
 }
 

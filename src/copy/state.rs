@@ -1,8 +1,8 @@
 //! Everything that is known of one origin's robots.txt. Each fetch turns the state into a new one. The state and the
 //! current time say what applies to the origin, and whether to fetch again.
 //!
-//! Times are wall-clock times, because copies outlive a restart. If the clock runs backwards, robotgate fetches again;
-//! it never allows more requests for that reason.
+//! Times are wall-clock times, because copies outlive a restart. If the clock was set back, a response can seem to come
+//! from the future. If that is by more than a minute, the response is not used, and robotgate fetches again.
 
 mod amend;
 mod answer;
@@ -107,7 +107,7 @@ impl OriginState {
         self.shared
     }
 
-    /// Returns whether any fetch has ended yet.
+    /// Returns whether the state has the result of any fetch.
     pub fn is_known(&self) -> bool {
         self.answered.is_some() || self.failing.is_some()
     }
@@ -189,7 +189,8 @@ impl OriginState {
     }
 
     /// Returns what applies to the origin at `now`. A response applies until it expires. Then nothing is allowed until
-    /// the next response, or until the origin has failed for [`deny_for`](super::Unreachable::deny_for).
+    /// a fetch succeeds, or until the origin has failed for [`deny_for`](super::Unreachable::deny_for). After that,
+    /// [`then`](super::Unreachable::then) decides.
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
             return answered.answer();
@@ -204,7 +205,7 @@ impl OriginState {
     }
 
     /// Returns the answer for a request that stopped waiting for a fetch: the robots.txt is unreachable. If `deny_for`
-    /// is zero, an expired copy decides instead, as after a failed fetch.
+    /// is zero and `then` is [`Then::LastCopy`], the last copy decides instead, if there is one.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
@@ -279,8 +280,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the fetch that received `copy`, or the later one that confirmed it with a 304. `expires` says when the
-    /// robots.txt is fetched again.
+    /// Returns the fetch that received `copy`, or the later one that confirmed it with a 304. `expires` becomes
+    /// [`SourceFetch::expires`].
     pub(in crate::copy) fn source_fetch_of(&self, copy: &Arc<RobotsCopy>, expires: Option<SystemTime>) -> SourceFetch {
         let is_current = self.current().is_some_and(|current| Arc::ptr_eq(current, copy));
         let confirmed = self.answered.as_ref().filter(|_| is_current);
@@ -347,7 +348,7 @@ impl OriginState {
         self.answered().max(self.failing.as_ref().map(|failing| failing.tried))
     }
 
-    /// Returns the memory that the state uses, in bytes.
+    /// Returns the memory that the state and its copies use, in bytes, without the texts of failures.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.copies().map(|copy| copy.weight()).sum::<usize>()
     }
@@ -468,10 +469,10 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01, as time since 1970. No correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
-/// A copy is refreshed in the background after this share of its lifetime.
+/// After this share of a response's lifetime, the next request starts a fetch in the background.
 const REFRESH_FROM: f64 = 0.8;
-/// The largest random extension of a retry delay, as a share of it. A delay is never shortened, because the server may
-/// have requested it.
+/// The largest random extension of a retry delay, as a share of it. The random part never shortens a delay, because the
+/// server may have requested it.
 const JITTER: f64 = 0.1;
 /// If the clock was set back by no more than this, responses do not expire because of it.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

@@ -58,7 +58,7 @@ pub struct Terms {
     /// `None` for no limits on how fast bots may send requests.
     pub pace: Option<pace::Policy>,
     pub usage: UsagePolicy,
-    /// Number of the configuration: 1 at the start, one more with each reload.
+    /// Number of the proxy's configuration: 1 at the start, one more with each reload. 0 without a proxy.
     pub generation: u64,
 }
 
@@ -74,7 +74,7 @@ pub enum HttpsMode {
     Refuse,
 }
 
-/// What happens to a tunnel to an origin that allows some paths and disallows others.
+/// What happens to a tunnel if what the site allows depends on the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unverifiable {
@@ -186,7 +186,8 @@ impl Question {
         }
     }
 
-    /// Returns the enforcement of the bot, that of the terms for a client that is not configured, or `exempt` for a host in its `exempt-hosts`.
+    /// Returns `exempt` for a host in the bot's `exempt-hosts`, or else the bot's enforcement. Without a configured
+    /// bot, returns that of the terms, or `enforce` for a client whose proof is missing or wrong.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,

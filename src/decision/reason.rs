@@ -9,9 +9,9 @@ pub enum Basis {
     Site,
     /// The request and the configuration.
     Configuration,
-    /// The address of the requested host, or the client's proof.
+    /// The destination, or the client's proof.
     Network,
-    /// The time of the request.
+    /// The pace of the requests to the site.
     Clock,
 }
 
@@ -22,7 +22,7 @@ pub enum RefusalStatus {
     Disallowed,
     /// `refusals.unreachable-status`.
     Unreachable,
-    /// No key: the status is always 403.
+    /// No key: the status is 403, unless the request is deferred (429) or a credential could help (407).
     Forbidden,
 }
 
@@ -64,7 +64,7 @@ macro_rules! reasons {
             }
 
             /// Returns one sentence for people. It does not quote the rule, because callers show the rule next to it.
-            /// For a reason that can allow or refuse, the sentence is about the refusal.
+            /// For a reason that can allow or refuse, the sentence fits the refusal.
             /// [`Decision::sentence`](super::Decision::sentence) returns the right one for a decision.
             pub const fn sentence(self) -> &'static str {
                 match self {
@@ -105,7 +105,8 @@ reasons! {
         sentence: "The robots.txt itself may always be fetched.",
         what_to_do: "",
     }
-    /// The origin has no robots.txt: 4xx, or too many redirects (RFC 9309 §2.3.1.2, §2.3.1.3).
+    /// The origin has no robots.txt: 4xx (with the profile `google`, except 429), or too many redirects (RFC 9309
+    /// §2.3.1.2, §2.3.1.3).
     NoRobots = "no-robots" {
         basis: Site, status: Forbidden,
         phrase: "allow",
@@ -120,7 +121,7 @@ reasons! {
             not found, so everything is allowed.",
         what_to_do: "",
     }
-    /// The robots.txt cannot be fetched, so everything is disallowed (RFC 9309 §2.3.1.4).
+    /// The robots.txt could not be fetched, or not in time, so everything is disallowed (RFC 9309 §2.3.1.4).
     Unreachable = "unreachable" {
         basis: Site, status: Unreachable,
         phrase: "Disallowed: robots.txt is unreachable",
@@ -180,7 +181,7 @@ reasons! {
             (http://NAME:SECRET@HOST:PORT; the operator creates one with `robotgate credential add NAME`), a client \
             certificate on the proxy's TLS listener, or an address in one of the bot's `networks`.",
     }
-    /// The request is a tunnel to an origin that allows only some paths.
+    /// The request is a tunnel, and what the site allows depends on the path.
     Unverifiable = "unverifiable" {
         basis: Site, status: Forbidden,
         phrase: "Disallowed: robots.txt cannot be verified through a tunnel",
@@ -189,7 +190,7 @@ reasons! {
         what_to_do: "Use a client that trusts this proxy's certificate (http://robotgate.internal/ has it), so that \
             robotgate can check each path. The operator sets what happens to tunnels in https.unverifiable.",
     }
-    /// `https.mode` refuses every CONNECT.
+    /// `https.mode` refuses every CONNECT to a host without an `[[https.tunnel]]` entry.
     ConnectRefused = "connect-refused" {
         basis: Configuration, status: Forbidden,
         phrase: "Disallowed: CONNECT is refused here",
@@ -219,7 +220,7 @@ reasons! {
             too much work.",
         what_to_do: "Request a shorter URL. If the site itself links to such URLs, it may be a trap for bots.",
     }
-    /// The request came too early for the site (`[pace]`), or the site's `Crawl-delay` is too long.
+    /// The pace does not let the request be sent yet (`[pace]`), or the site's `Crawl-delay` is too long.
     Pace = "pace" {
         basis: Clock, status: Forbidden,
         phrase: "Disallowed: too fast for this site",
@@ -227,7 +228,8 @@ reasons! {
         what_to_do: "Send it again after the time in Retry-After. A scheduler can ask the proxy's operators' API when it \
             may send a request (/api/v1/decide, not_before). The operator sets the limits in [pace].",
     }
-    /// The site forbids a purpose of the bot (`[usage]`).
+    /// The site forbids a purpose of the bot or, with `usage.unknown = "deny"`, does not allow it. Or the site's
+    /// `tdmrep.json` has not been fetched yet.
     Usage = "usage" {
         basis: Site, status: Forbidden,
         phrase: "Disallowed: the site forbids this use",

@@ -56,7 +56,7 @@ pub(super) fn said(
 /// directives apply only to `examplebot`.
 ///
 /// A colon also separates a directive from its value, as in `unavailable_after: 25 Jun 2010 15:00:00`. So the text
-/// before a colon is a bot's name only if a known directive or nothing follows.
+/// before a colon is a bot's name only if it is no known directive, and a known directive or nothing follows.
 fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Label> {
     let mut applies = true;
     value.split(|byte| *byte == b',').filter_map(move |item| {
@@ -73,7 +73,7 @@ fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl 
     })
 }
 
-/// Ignores a value after a colon.
+/// Returns whether `text` is a known directive, with or without a value after a colon.
 fn is_directive(text: &[u8]) -> bool {
     let end = memchr::memchr(b':', text).unwrap_or(text.len());
     let name = text[..end].trim_ascii();

@@ -14,7 +14,8 @@ pub(super) enum RobotsIdentity<'a> {
     Token(&'a str),
     /// Only the rules for `*` apply.
     Wildcard,
-    /// The client is refused for this reason, whatever the robots.txt says.
+    /// The verdict is `deny` for this reason, whatever the robots.txt says. With the reason `unidentified`, the client
+    /// may still fetch the robots.txt itself.
     Refused(Reason),
 }
 

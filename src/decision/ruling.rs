@@ -42,7 +42,7 @@ struct Ruling {
     reason: Reason,
     rule: Option<RuleId>,
     reading: Option<Reading>,
-    /// Whether a tunnel is forwarded although robots.txt allows only some paths.
+    /// Whether a tunnel is forwarded although the verdict is `unverifiable`.
     passes: bool,
     /// Only for a bot with purposes.
     usage: Option<Box<UsageReport>>,
@@ -84,8 +84,8 @@ impl Question {
 
     /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin.
     ///
-    /// Unless the configuration refuses it, a request for the robots.txt itself (RFC 9309 §2.2.2) or of an exempt bot
-    /// is allowed.
+    /// Unless this step refuses it, a request for the robots.txt itself (RFC 9309 §2.2.2) or of an exempt bot is
+    /// allowed.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &self.scope) {
@@ -162,7 +162,7 @@ impl Question {
         })
     }
 
-    /// `passes` says whether the tunnel is forwarded if only some paths are allowed.
+    /// `passes` says whether the tunnel is forwarded if the verdict is `unverifiable`.
     fn find_site_access(
         &self,
         agent: Agent<'_>,
@@ -236,8 +236,8 @@ impl NeedsCopy {
     /// Decides like [`decide`](Self::decide), but only if that takes a few milliseconds at most.
     ///
     /// # Errors
-    /// Returns the question and `lookup` if deciding would take longer. This happens only if the robots.txt and the
-    /// path were made to be slow.
+    /// Returns the question and `lookup` if deciding would take longer. Hardly any robots.txt and path do, unless they
+    /// were made to be slow.
     pub fn decide_at_once(self, lookup: Lookup) -> Result<Ruled, Box<(Self, Lookup)>> {
         match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
             Some(found) => Ok(self.ruled(found, lookup)),

@@ -19,7 +19,7 @@ pub enum Tdmrep<'t> {
     Found(&'t TdmRep, Sha256),
     /// What the file said, according to the audit log. A replay does not have the file itself.
     Answer(TdmrepAnswer),
-    /// The site has no file, or it cannot be fetched.
+    /// The site has no file, or robotgate could never fetch it.
     None,
     /// The first fetch has not ended. If the file could refuse the request, the request is refused for now.
     Pending,
@@ -30,7 +30,7 @@ pub enum Tdmrep<'t> {
 /// What a site's `tdmrep.json` says about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TdmrepAnswer {
-    /// `None` if no entry matches the path.
+    /// `None` if no entry matches the path, or if the search takes too long and robotgate only reports what it finds.
     pub reservation: Option<Reservation>,
     pub sha256: Sha256,
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The texts about a decision, which the log, the headers, the refusal and the API share. Texts from clients and sites
-/// are made safe to show, and have a maximum length.
+/// are made safe to show and have a maximum length, except `read_as`.
 #[derive(Debug, Clone)]
 pub struct DecisionTexts<'a> {
     pub verdict: Verdict,
@@ -21,7 +21,7 @@ pub struct DecisionTexts<'a> {
     pub forwarded: bool,
     /// The bot's configured name, or its product token.
     pub bot: Option<Cow<'a, str>>,
-    /// The product token that was looked up in the robots.txt, if one was consulted.
+    /// The product token that was looked up in the robots.txt, if there is a copy.
     pub agent: Option<Cow<'a, str>>,
     /// As written in the robots.txt.
     pub rule: Option<Cow<'a, str>>,
@@ -36,11 +36,11 @@ pub struct DecisionTexts<'a> {
     pub id: &'a str,
     /// Whether the response asks for a credential.
     pub challenge: bool,
-    /// The proofs that the bot accepts, if the request is refused because the client showed none of them.
+    /// The proofs that would be accepted, if the request is refused because the client showed none that is valid.
     pub proofs: Option<ProofKinds>,
-    /// In seconds. `None` unless the request is refused temporarily.
+    /// In seconds. `None` unless the verdict is temporary.
     pub retry_after: Option<u64>,
-    /// `None` unless the request came too early.
+    /// `None` unless the verdict is `defer`.
     pub not_before: Option<SystemTime>,
     /// `None` if the reason is not `pace`.
     pub pace_cause: Option<Cause>,
@@ -106,7 +106,7 @@ impl Decision {
     }
 }
 
-/// Maximum length of a text from a client or site, in bytes. A longer text is cut and ends with `…`.
+/// Approximate maximum length of a text from a client or site, in bytes. A longer text is cut and ends with `…`.
 pub const MAX_TEXT: usize = 1024;
-/// In bytes.
+/// Approximate maximum length of an error, in bytes.
 const MAX_ERROR: usize = 512;

@@ -13,12 +13,12 @@ use crate::{
     usage::{Label, Purpose, Purposes, UseRefusal, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
 };
 
-/// What a site says about the purposes of a bot. Only for a bot with configured purposes.
+/// What a site says about the purposes of a bot. Only for a bot with purposes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageReport {
     pub purposes: Purposes,
     pub said: Vec<UseStatement>,
-    /// Why a purpose of the bot makes robotgate refuse the request, if one does.
+    /// Why the verdict is `deny` because of a purpose of the bot, if it is.
     pub refused: Option<UseRefusal>,
     /// `None` if the decision does not depend on the site's `tdmrep.json`.
     pub tdmrep: Option<TdmrepState>,
@@ -34,7 +34,7 @@ words! {
     pub enum TdmrepState {
         /// The site has the file.
         Found = "file",
-        /// The site has no file, or it cannot be fetched.
+        /// The site has no file, or robotgate could never fetch it.
         None = "none",
         /// The first fetch of the file has not ended.
         Pending = "pending",
@@ -77,7 +77,8 @@ impl UsageReport {
         }
     }
 
-    /// Of two statements with the same label and purpose, only the one that forbids the use stays.
+    /// Adds a statement. Of two with the same label and purpose, only one stays: one that forbids the use, or else the
+    /// first.
     pub(super) fn add(&mut self, statement: UseStatement) {
         match self.said.iter_mut().find(|other| other.is_same_label(&statement)) {
             Some(other) if other.allowed && !statement.allowed => *other = statement,
@@ -164,7 +165,7 @@ impl Question {
 
 impl Decision {
     /// Returns whether the decision still needs the site's `tdmrep.json`. It does if the bot does text and data mining,
-    /// and nothing refuses the request yet.
+    /// `usage.tdmrep` is not off, and nothing refuses the request yet.
     pub(super) fn needs_tdmrep(&self) -> bool {
         // The TDM Reservation Protocol is for web sites, not for FTP.
         let is_web = self.target().origin.scheme != Scheme::Ftp;
@@ -173,7 +174,8 @@ impl Decision {
         self.can_settle() && is_read && self.usage.as_deref().is_some_and(mines)
     }
 
-    /// Refuses the request if the site forbids a purpose of the bot.
+    /// Refuses the request if there is a [`UseRefusal`]: the site forbids a purpose of the bot, or does not allow it
+    /// (`usage.unknown`), or its `tdmrep.json` is still being fetched.
     pub(super) fn settle_usage(&mut self) {
         if !self.can_settle() {
             return;
@@ -202,7 +204,8 @@ impl Decision {
         self.reason == Reason::Usage && matches!(refused, Some(UseRefusal::Pending(_)))
     }
 
-    /// Returns whether robotgate would forward the request, so that a forbidden use can still change the verdict.
+    /// Returns whether a forbidden use can still change the verdict. It cannot change a refusal, even if robotgate only
+    /// reports that.
     fn can_settle(&self) -> bool {
         match self.verdict {
             Verdict::Allow => true,
@@ -249,7 +252,8 @@ impl Decision {
         Some((withdrawn, *statement))
     }
 
-    /// Returns whether the origin's response can still change the decision.
+    /// Returns whether what the origin's response says about uses matters: the request is forwarded, and the bot has
+    /// purposes.
     pub fn depends_on_response(&self) -> bool {
         self.forwarded && !self.purposes().is_empty()
     }

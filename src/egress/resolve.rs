@@ -36,12 +36,12 @@ struct Resolved {
     until: Instant,
 }
 
-/// The error if the name servers cannot be used.
+/// Why a resolver cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("the system's name servers cannot be read: {0}; name some in egress.dns")]
 pub struct ResolverError(#[from] NetError);
 
-/// Why a name has no address.
+/// Why robotgate found no address for a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     #[error("the name does not exist (NXDOMAIN)")]
@@ -91,7 +91,7 @@ impl Resolver {
     /// Returns the addresses of `name`, IPv4 first.
     ///
     /// # Errors
-    /// Fails if the name does not exist, has no address, or no server answered.
+    /// Fails if the name does not exist or has no address, or if no server gives a usable answer.
     pub async fn lookup(&self, name: &Arc<str>) -> Result<Arc<[IpAddr]>, ResolveError> {
         let found = self.0.found.get(name);
         if let Some(found) = found.filter(|found| found.until > Instant::now()) {

@@ -1,5 +1,5 @@
-//! Classifies addresses that no origin on the internet has: those in IANA's special-purpose registries (RFC 6890), and
-//! IPv6 addresses that contain an IPv4 address.
+//! Classifies addresses that no origin on the internet has, such as those in IANA's special-purpose registries (RFC
+//! 6890), those of cloud metadata services, and IPv6 addresses that contain an IPv4 address.
 
 use std::{
     fmt,
@@ -134,8 +134,8 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the IPv4 address that `address` contains in any form. If there are several, as with Teredo, returns the one
-/// that packets reach in the end. For local NAT64, takes the last 32 bits.
+/// Returns the IPv4 address that `address` contains in a standard form, if any. If there are several, as with Teredo,
+/// returns the one that packets reach in the end. For local NAT64, takes the last 32 bits.
 pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
@@ -157,7 +157,7 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
 
 /// Networks: address, prefix length (never 0) and kind. The first one that contains an address determines its kind.
 const V4: [([u8; 4], u32, Special); 17] = [
-    // Metadata services of Alibaba, Oracle and Azure. Those of other clouds are link-local.
+    // Metadata services of Alibaba, Oracle and Azure. Other clouds use link-local IPv4 addresses.
     ([100, 100, 100, 200], 32, Special::Metadata),
     ([192, 0, 0, 192], 32, Special::Metadata),
     ([168, 63, 129, 16], 32, Special::Metadata),

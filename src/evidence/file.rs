@@ -185,7 +185,7 @@ const BYTES_KEY: &str = "bytes";
 const ROWS_KEY: &str = "history-bytes";
 /// Version of the file's format.
 pub(super) const VERSION: u64 = 1;
-/// Maximum number of texts and versions that one write removes.
+/// Maximum number of texts and versions that one write removes because they are old or take too much room.
 const MAX_REMOVED: usize = 10_000;
 /// Maximum bytes of a text. A robots.txt has 500 KiB at most; a configuration can be longer.
 const MAX_TEXT: u64 = 64 * 1024 * 1024;

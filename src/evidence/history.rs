@@ -1,5 +1,5 @@
-//! Records which robots.txt each origin had, and when. A row is written when a site's text changes, and is updated once
-//! a day while the text stays the same.
+//! Records which robots.txt each origin had, and when. A row is written when a site's text changes. While the text
+//! stays the same, the first fetch of each day updates the row.
 //!
 //! The table `ENDS` lists the rows by the day on which their text was last seen, so that the oldest rows are found
 //! quickly.
@@ -140,7 +140,7 @@ impl<'t> HistoryTables<'t> {
 pub(super) fn read(transaction: &ReadTransaction, origin: &str) -> Result<Vec<Version>, FileError> {
     let table = match transaction.open_table(VERSIONS) {
         Ok(table) => table,
-        // An earlier version of robotgate wrote the file, without a history.
+        // The file has no history yet.
         Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };

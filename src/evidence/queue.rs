@@ -36,7 +36,7 @@ pub(super) struct Queue {
     pub(super) closed: bool,
 }
 
-/// Texts that are written in one transaction, and the callers that wait for the result.
+/// Texts and answers that are written in one transaction, and the callers that wait for the result.
 #[derive(Debug, Default)]
 pub(super) struct TakenTexts {
     pub(super) texts: HashMap<Sha256, Arc<[u8]>>,
@@ -77,8 +77,8 @@ impl Queue {
         }
     }
 
-    /// Queues a site's answer, unless one with the same text was queued on `day`. `before` is the previous answer, if
-    /// its text was different.
+    /// Queues a site's answer, unless one with the same text was queued on `day` or the queue is full. `before` is the
+    /// previous answer, if its text was different.
     pub(super) fn saw(&mut self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let key = self.hasher.hash_one(&seen.origin);
         let is_noted = |(text, noted): &(Option<SeenText>, u32)| *text == seen.text && *noted >= day;
@@ -153,7 +153,7 @@ impl Queue {
     }
 }
 
-/// Maximum bytes of the texts that wait. It is only reached if the disk is slow or full.
+/// Maximum bytes of the texts that wait. It is only reached if writing fails or is slow.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of entries of `known`, which take about 10 MB. Also the maximum for `noted`.
 const MAX_KNOWN: usize = 200_000;

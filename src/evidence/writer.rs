@@ -28,7 +28,7 @@ pub(super) struct Shared {
     pub(super) path: PathBuf,
     limits: Mutex<WriterLimits>,
     queue: Mutex<Queue>,
-    /// Signalled when there is something to write.
+    /// Signalled when there is something to write, and when the store is closed.
     work: Condvar,
     /// Signalled after each write, even if it failed.
     done: Condvar,

@@ -48,7 +48,7 @@ struct Object<'a> {
     statements: List,
     statements_total: usize,
     profile: &'static str,
-    /// `null` if the bot has no purposes, or if robots.txt disallows the URL.
+    /// `null` if the bot has no purposes, or if they do not matter, as when robots.txt disallows the URL.
     usage: Option<&'a UsageReport>,
     /// `null` if the decision does not need the site's `tdmrep.json`.
     tdmrep_asked: Option<bool>,
@@ -138,7 +138,8 @@ impl FetchRecord<'_> {
         Self::of(decision.source_fetch(), decision.copy(), decision.error())
     }
 
-    /// `copy` is the robots.txt that applies after the fetch. If none applies, `error` says why.
+    /// `copy` is the robots.txt that applies after the fetch, if any. `error` is the error of the fetch or of the
+    /// decision, if any.
     pub(crate) fn of(source_fetch: SourceFetch, copy: Option<&RobotsCopy>, error: Option<&dyn Display>) -> Self {
         Self {
             fetched: source_fetch.fetched.map(Timestamp),

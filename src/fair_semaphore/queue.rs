@@ -7,8 +7,8 @@ use std::{
 
 /// The running tasks, each of which has a permit, and the waiting tasks, which [`Queue::start`] returns one by one.
 ///
-/// Keys take turns, and each key's tasks start in the order in which they came. A key may have at most [`LEEWAY`]
-/// running tasks for each free permit.
+/// Keys take turns, and each key's tasks start in the order in which they came. A task starts only while its key has
+/// fewer than [`LEEWAY`] running tasks for each free permit.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
     permits: usize,
@@ -111,8 +111,8 @@ impl<T> Share<T> {
     }
 }
 
-/// How many running tasks a key may have for each free permit. With 3, one busy key gets three quarters of the permits,
-/// and two busy keys get three sevenths each.
+/// A task starts only while its key has fewer running tasks than this for each free permit. With 3, one busy key gets
+/// three quarters of the permits, and two busy keys get three sevenths each.
 const LEEWAY: usize = 3;
 
 #[cfg(test)]

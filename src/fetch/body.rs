@@ -1,4 +1,5 @@
-//! Reads the body of a response up to a limit, and decodes it. Whatever the server sends, memory and time are limited.
+//! Reads the body of a response up to a limit, and decodes it. Whatever the server sends, memory is limited. The caller
+//! limits the time.
 
 use std::io::Write as _;
 

@@ -128,7 +128,8 @@ pub fn opaque(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
 }
 
-/// Returns the entity tag of the response. `None` if it is invalid (RFC 9110 §8.8.3) or too long.
+/// Returns the entity tag of the response. `None` if it is invalid (RFC 9110 §8.8.3), not ASCII or too long, or if
+/// there are several.
 fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     let mut tags = head.headers.get_all(http::header::ETAG).iter();
     let tag = tags.next().filter(|_| tags.next().is_none())?.to_str().ok()?;
@@ -137,7 +138,7 @@ fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
 }
 
-/// In bytes.
+/// Maximum length of an entity tag, in bytes.
 const MAX_ETAG: usize = 128;
 const MAX_INFORMATIONAL: usize = 16;
 const MAX_TRIES: usize = 3;

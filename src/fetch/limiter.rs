@@ -31,8 +31,8 @@ pub enum Name {
     Operators,
 }
 
-/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. Any further slow fetch
-/// ends early if other fetches wait.
+/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. Any further slow fetch ends
+/// early if a fetch of the same requester, or of one with fewer running fetches, waits.
 #[derive(Debug)]
 pub struct FetchLimiter {
     permits: Arc<FairSemaphore<Name>>,
@@ -81,7 +81,7 @@ impl FetchPermit {
     /// Runs `fetch` to its end. Call it only after [`turn`](Self::turn) has returned.
     ///
     /// # Errors
-    /// Fails if the fetch is slow, has no permit for slow fetches, and other fetches wait for a permit.
+    /// Fails if the fetch is slow, has no permit for slow fetches, and has to end because other fetches wait.
     pub(super) async fn run<F: Future>(&self, fetch: F) -> Result<F::Output, FetchError> {
         tokio::pin!(fetch);
         if let Ok(done) = timeout(SLOW_AFTER, &mut fetch).await {

@@ -41,8 +41,8 @@ impl Traced {
         origin_hop.and_then(|hop| hop.upstream)
     }
 
-    /// Returns how many bytes of the last response's content were read. Returns `None` if the fetch failed, got a 304,
-    /// or followed too many redirects.
+    /// Returns how many bytes of the last response's content were read. Returns `None` unless the result is a
+    /// [`Fetched::Response`].
     pub fn bytes(&self) -> Option<usize> {
         match &self.fetched {
             Fetched::Response(received) => Some(received.bytes()),

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
     /// The client calls the fleet's server. `failures` counts the failures in a row, and `last` is the time of the last
-    /// one. Failed calls that ran at the same time count once, so that a single stall of the server does not open the
-    /// breaker.
+    /// one that counts. A failed call that began before `last` does not count, so that a single stall of the server
+    /// does not open the breaker.
     Closed { failures: u32, last: Option<Instant> },
     /// The client makes no calls. A probe is due at `until`. If that probe fails, the next one comes after twice the
-    /// `pause`.
+    /// `pause`, at most [`LONGEST_PAUSE`].
     Open { until: Instant, pause: Duration },
     /// A probe is running, and the client makes no other calls. If the probe fails, the next one comes after twice the
-    /// `pause`.
+    /// `pause`, at most [`LONGEST_PAUSE`].
     HalfOpen { pause: Duration },
 }
 
@@ -61,8 +61,8 @@ impl Breaker {
         true
     }
 
-    /// Records that the fleet's server refused a call or ended the connection, which opens the breaker at once. Returns
-    /// whether it was closed before.
+    /// Records that the fleet's server refused a call or ended the connection, which opens a closed breaker at once.
+    /// Returns whether this opened the breaker.
     pub(super) fn call_refused(&mut self, now: Instant) -> bool {
         let was_closed = self.is_closed();
         if was_closed {
@@ -74,8 +74,8 @@ impl Breaker {
         was_closed
     }
 
-    /// Returns whether a call failed after `time` without a later success. Always `true` while the breaker is not
-    /// closed.
+    /// Returns whether a failure after `time` counts, and no success followed it. Always `true` while the breaker is
+    /// not closed.
     pub(super) fn has_failed_since(self, time: Instant) -> bool {
         match self {
             Self::Closed { last, .. } => last.is_some_and(|last| last > time),
@@ -117,7 +117,8 @@ const CLOSED: Breaker = Breaker::Closed {
 };
 /// After this many consecutive failures, the breaker opens.
 const MAX_FAILURES: u32 = 3;
-/// The pause between a failure that opens the breaker and the next probe. After each failed probe, it doubles.
+/// The pause between a failure that opens the breaker and the next probe. After each failed probe, it doubles, up to
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 

@@ -36,8 +36,8 @@ pub(super) struct FleetClient {
     probe_key: String,
     /// Handles the messages on `channel`.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// `None` while the breaker is not closed. Only a probe stores a connection. Code that removes the connection must
-    /// hold the lock of the breaker.
+    /// `None` while the breaker is open. Only a probe stores a connection, shortly before the breaker closes. Code that
+    /// removes the connection must hold the lock of the breaker.
     connection: ArcSwapOption<Connection>,
     /// How many probes have tried to connect so far. This is also the number of the latest connection.
     connections: AtomicU64,
@@ -46,16 +46,17 @@ pub(super) struct FleetClient {
     error: Mutex<Option<String>>,
     /// Why the last attempt to subscribe to `channel` failed, if it did.
     subscription_error: Mutex<Option<String>>,
-    /// When this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970.
+    /// When this robotgate last began to subscribe, by the fleet server's clock, in microseconds since 1970. 0 before
+    /// the first time.
     listens_since: AtomicU64,
-    /// How long a client's request waits at most for an answer of the fleet's server.
+    /// Maximum time for which a bot's request waits for one answer of the fleet's server.
     pub(super) call_timeout: Duration,
     counts: Arc<FleetCounts>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unavailable {
-    /// The fleet's server certainly did not run the script.
+    /// The fleet's server was not called, or answered with an error.
     NotRun,
     /// The fleet's server may have run the script, or may still run it.
     Unknown,
@@ -114,8 +115,8 @@ impl FleetClient {
         self.subscription_error.lock().clone().filter(|_| self.is_used())
     }
 
-    /// Returns when this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970. Earlier
-    /// messages must be ignored, because somebody may repeat them.
+    /// Returns when this robotgate last began to subscribe, by the fleet server's clock, in microseconds since 1970.
+    /// Messages from before that must be ignored, because somebody may have repeated them.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
@@ -133,8 +134,8 @@ impl FleetClient {
         self.breaker.lock().is_closed()
     }
 
-    /// Returns whether a call failed within the last `call_timeout`. A request that comes now would probably wait in
-    /// vain too.
+    /// Returns whether the breaker is not closed, or a call failed within the last `call_timeout` and none has
+    /// succeeded since. A request that comes now would probably wait in vain too.
     pub(super) fn has_just_failed(&self) -> bool {
         self.breaker.lock().has_failed_since(Instant::now() - self.call_timeout)
     }
@@ -261,7 +262,8 @@ impl FleetClient {
     async fn subscribe(&self, connection: &Connection) -> bool {
         let mut redis = connection.redis.clone();
         let subscribed = bounded(CONNECT_TIMEOUT, async {
-            // Ask for the time first, so that every message of the subscription has a later time.
+            // Ask for the time first. Otherwise, a message about an event just after the subscription could seem to be
+            // from before it.
             let now = TIME.prepare_invoke().invoke_async(&mut redis).await?;
             self.listens_since.store(now, Ordering::Relaxed);
             redis.subscribe(&self.channel).await
@@ -345,7 +347,7 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
     }
 }
 
-/// How long connecting may take. No request waits for it.
+/// Maximum time for connecting, and for subscribing. No request waits for them.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
 /// Time limit of the call that asks the fleet's server for its time, as a multiple of `call_timeout`. No request waits

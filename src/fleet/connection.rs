@@ -1,5 +1,5 @@
-//! A connection to the fleet's server. It fails if the server sends more than [`MAX_UNREAD`] bytes without completing an
-//! answer or a message, so that a broken or hostile server cannot fill the memory.
+//! A connection to the fleet's server. It fails if the server sends more than [`MAX_UNREAD`] bytes while no call gets
+//! its answer and no message arrives, so that a broken or hostile server cannot fill the memory.
 
 use std::{
     io,
@@ -47,11 +47,11 @@ pub(super) struct Connection {
     unread: Arc<Unread>,
 }
 
-/// Number of bytes that the fleet's server has sent since the last complete answer or message.
+/// Number of bytes that were read from the fleet's server since a call last got its answer, or a message last arrived.
 #[derive(Debug, Default)]
 struct Unread(AtomicUsize);
 
-/// A stream that fails after more than [`MAX_UNREAD`] bytes without a complete answer.
+/// A stream that fails once more than [`MAX_UNREAD`] bytes are [`Unread`].
 struct Bounded {
     stream: Box<dyn Stream>,
     unread: Arc<Unread>,
@@ -119,7 +119,7 @@ impl Endpoint {
 // === impl Connection ===
 
 impl Connection {
-    /// Resets the count of unread bytes, because a complete answer was read.
+    /// Resets the count of unread bytes. Call this after a call has got its answer.
     pub(super) fn answered(&self) {
         self.unread.clear();
     }

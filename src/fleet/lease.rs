@@ -1,6 +1,6 @@
-//! Makes sure that one robotgate fetches a robots.txt for the whole fleet: the one to which the fleet's server gives
-//! the origin's lease. The others wait for the result. A lease expires within seconds unless its holder renews it, so
-//! the others do not wait long for a holder that has died.
+//! Lets one robotgate fetch a robots.txt (or a `tdmrep.json`) for the whole fleet: the one to which the fleet's server
+//! gives the origin's lease. The others wait for the result. A lease expires within seconds unless its holder renews
+//! it, so the others do not wait long for a holder that has died.
 //!
 //! A lease has a fencing token, a number that grows with each lease of the origin. The server accepts a result only if
 //! it has granted no later lease, so a slow holder cannot replace a newer result. Tokens are at least the server's
@@ -67,7 +67,7 @@ pub(super) struct Keys {
 
 impl Fleet {
     /// Gets from the fleet either a copy that is newer than `known`, or the task to fetch the document. While another
-    /// robotgate fetches the document, waits for its copy.
+    /// robotgate fetches the document, waits for its copy, at most for about `longest_wait`.
     pub(crate) async fn copy_or_lease(
         &self,
         document: &SiteDocument,
@@ -188,8 +188,9 @@ impl Fleet {
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
-    /// Makes all robotgates of the fleet forget an origin. The result of a running fetch is dropped. Returns whether
-    /// the fleet's server forgot the origin and sent the message.
+    /// Makes the fleet's server forget an origin, except for robotgates with another profile or User-Agent, and tells
+    /// all other robotgates to forget it too. The server then refuses the result of a running fetch. Returns whether
+    /// the server forgot the origin and accepted the message.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let tdmrep = self.keys(&SiteDocument::TDMREP, origin);
         if self
@@ -207,9 +208,9 @@ impl Fleet {
         }
     }
 
-    /// Sends the other robotgates a notice. `at` is when the event happened, by the fleet server's clock, in
-    /// microseconds since 1970. `key` can be any key of the origin, and chooses the node of a Redis cluster. Returns
-    /// whether the server accepted the notice.
+    /// Sends a notice to all robotgates of the fleet, this one included. `at` is when the event happened, by the fleet
+    /// server's clock, in microseconds since 1970. `key` can be any key of the origin, and chooses the node of a Redis
+    /// cluster. Returns whether the server accepted the notice.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();
@@ -219,7 +220,7 @@ impl Fleet {
         self.client.call(&publish, self.write_timeout()).await.is_ok()
     }
 
-    /// The time limit for calls that no request waits for, which is longer than `call_timeout`.
+    /// The time limit for calls that no bot's request waits for, which is longer than `call_timeout`.
     pub(super) fn write_timeout(&self) -> Duration {
         10 * self.client.call_timeout
     }
@@ -261,7 +262,7 @@ impl Keys {
     }
 }
 
-/// How long the other robotgates wait if the holder dies.
+/// How long a lease lasts unless its holder renews it. If the holder dies, the others wait at most about this long.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
 /// How long the fleet's server keeps the last token of an origin. Must be longer than any fetch takes.
@@ -275,7 +276,7 @@ const LARGE: usize = 16 * 1024;
 /// if another robotgate holds the lease. A robotgate that already holds the lease gets it again, because the answer to
 /// its earlier call was lost.
 ///
-/// All scripts except [`PUBLISH`] get the keys of the copy, the lease and the token, in this order.
+/// All scripts in this file except [`PUBLISH`] get the keys of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
 
 const ASK_BODY: &str = r"

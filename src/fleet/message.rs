@@ -141,9 +141,9 @@ impl Channel {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns the notice of a message, or `None` if the message is too old or repeated. `now` is the fleet server's
-    /// time. Messages from before `since`, when this robotgate subscribed, are refused, because it may have accepted them
-    /// before a restart.
+    /// Returns the notice of a message, or `None` if the message is too old, from the future, or not newer than the
+    /// last one of its kind and origin. `now` is the fleet server's time. Messages from before `since`, when this
+    /// robotgate subscribed, are refused, because it may have accepted them before a restart.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
         // Keep the map small.

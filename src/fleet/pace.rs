@@ -28,7 +28,7 @@ pub(crate) enum SlotReservation {
     TooLate(Duration),
 }
 
-/// How long to wait for the next slot at an origin, and whether that is because of a pause.
+/// How long to wait for the next slot at an origin, and whether requests to the origin are paused now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextSlot {
     pub(crate) wait: Duration,
@@ -38,9 +38,9 @@ pub(crate) struct NextSlot {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reserves the next slot at an origin, `gap` after the previous one and at most `longest_wait` away. Returns
-    /// `None` if the fleet's server does not answer within `time_left`, or has just failed to answer another request. A
-    /// slot cannot be given back.
+    /// Reserves the next slot at an origin, at least `gap` after the previous one and at most `longest_wait` away.
+    /// Returns `None` if the fleet's server gives no valid answer within `time_left`, or has just failed to answer
+    /// another request. A slot cannot be given back.
     pub(crate) async fn reserve(
         &self,
         origin: &Origin,
@@ -165,8 +165,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]";
 
 /// Reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the pause
-/// (`until`), when the last incident `began`, and the number `n` of incidents without a `Retry-After` that are not
-/// forgotten yet. An incident is a 429 or 503, together with later ones to requests that were sent before it.
+/// (`until`), when the last incident `began`, and the number `n` of incidents that began without a `Retry-After` and
+/// are not forgotten yet. An incident is a 429 or 503, together with later ones to requests that were sent before it.
 ///
 /// Ignores values that no script writes, such as a pause of more than a day. Otherwise, a wrong clock or value on the
 /// server could stop the robotgates forever.
@@ -215,7 +215,7 @@ return 1",
 static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
 
 /// Does the same as `pace::backoff`. The arguments are the `Retry-After`, the age of the request, and the spread.
-/// Returns whether the pause became longer, how much of it is left, and the fleet server's time.
+/// Returns whether the pause became longer, how much of it is left if it did, and the fleet server's time.
 const NOTE_BUSY: &str = "
 local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_new = request_began > began

@@ -1,4 +1,5 @@
-//! How a robotgate reaches the fleet's server, and the secrets that it needs for that.
+//! The settings of a fleet: how a robotgate reaches the fleet's server, the secrets, and how fast it sends requests
+//! while the server cannot be used.
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -24,7 +25,7 @@ pub struct FleetSettings {
     pub key: Option<Secret>,
     /// What the names of the fleet's Redis keys and of its channel begin with.
     pub prefix: String,
-    /// Maximum time for which a request waits for an answer of the fleet's server.
+    /// Maximum time for which a bot's request waits for one answer of the fleet's server.
     pub call_timeout: Duration,
 }
 
@@ -32,12 +33,13 @@ pub struct FleetSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLoss {
-    /// Each robotgate sends its share, so that all together keep to the limit of the site.
+    /// Each robotgate multiplies its gaps by the number of robotgates, so that all together send no more requests than
+    /// one robotgate may. But no gap is longer than [`MAX_GAP`].
     #[default]
     Share,
-    /// Each robotgate uses the whole limit, so all together may exceed it.
+    /// Each robotgate keeps its gaps as they are, so all together may send more requests than one robotgate may.
     Local,
-    /// A robotgate refuses all requests that have to keep to a limit.
+    /// A robotgate refuses all requests that need a turn.
     Refuse,
 }
 
@@ -119,7 +121,7 @@ impl FleetSettings {
 
 impl OnLoss {
     /// Returns the gap that one of the `size` robotgates of a fleet keeps while the fleet's server cannot be used.
-    /// `None` if it must send nothing.
+    /// `None` for [`Refuse`](Self::Refuse).
     pub(crate) fn gap(self, gap: Duration, size: u32) -> Option<Duration> {
         match self {
             // A longer gap would be of no use: the limiter may forget the last request after `MAX_GAP`.

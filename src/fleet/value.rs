@@ -23,11 +23,11 @@ words! {
     pub enum CopyRejection {
         /// The value is damaged, or is no robots.txt copy.
         Corrupt = "corrupt",
-        /// A later version of robotgate wrote the value.
+        /// The value has a version that only a later robotgate can know.
         Later = "later-version",
         /// The value's tag was not made with `fleet.key-file`.
         Forged = "wrong-key",
-        /// The value was written for another origin.
+        /// The value was written under another key, such as that of another origin.
         Misplaced = "other-origin",
         /// The robots.txt copy claims to be fetched in the future, or to expire later than any copy can.
         Future = "future",
@@ -121,7 +121,7 @@ pub(super) fn stamp(value: &[u8]) -> &[u8] {
     value.get(..STAMP).unwrap_or(value)
 }
 
-/// Returns `None` if the text is longer than `max_bytes`.
+/// Returns `None` if the text is damaged or longer than `max_bytes`.
 fn inflate(text: &[u8], max_bytes: usize) -> Option<Vec<u8>> {
     let mut inflated = Vec::new();
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);

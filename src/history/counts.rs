@@ -1,5 +1,5 @@
-//! The counts of one span: a second, minute or hour. [`SpanCounts`] counts everything until the span ends. Then a
-//! [`Slot`] keeps the largest counts.
+//! The counts of one span: a second, minute or hour. [`SpanCounts`] counts until the span ends. Then a [`Slot`] keeps
+//! the numbers of decisions by kind, and the most important bots, sites and refusals.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -16,9 +16,10 @@ pub struct ByVerdict(pub(super) [u32; Verdict::ALL.len() + 1]);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SiteCounts {
     pub verdicts: ByVerdict,
-    /// Forwarded requests that the site answered with a 5xx, or not at all.
+    /// Forwarded requests that the site answered with a 5xx, with an invalid or incomplete response, or not at all.
     pub failed: u32,
-    /// Forwarded requests that did not fail.
+    /// Forwarded requests that the site answered otherwise. Tunnels, and requests whose client left before the
+    /// response, are in neither number.
     pub answered: u32,
     /// Sum of the answered requests' microseconds to the first byte, without the waits for a robots.txt and a turn.
     pub micros: u64,
@@ -46,7 +47,7 @@ pub(super) struct SpanCounts {
     pub(super) refusals: HashMap<Refusal<Arc<str>>, u32>,
 }
 
-/// The largest counts of a span.
+/// The counts of a span: all `results`, but only the bots and refusals with the largest counts, and a choice of sites.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot {
     /// When the span began, in seconds since 1970.

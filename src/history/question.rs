@@ -26,7 +26,7 @@ pub struct HistoryQuestion<'q> {
     pub from: SystemTime,
     pub until: SystemTime,
     pub by: By,
-    /// Whether to count only requests that were not forwarded.
+    /// Whether the series count only requests that were not forwarded. [`By::Answer`] ignores this.
     pub only_refusals: bool,
     pub site: Option<&'q str>,
     /// The bot as the metrics name it.
@@ -46,7 +46,8 @@ impl HistoryQuestion<'_> {
         self.site.is_none_or(|site| *refusal.site == *site) && self.bot.is_none_or(|bot| *refusal.bot_label == *bot)
     }
 
-    /// Calls `put` with the name of each series and its count in `slot`.
+    /// Calls `put` with the name of a series and a number to add to it, for each count in `slot` that the question is
+    /// about.
     pub(super) fn each(&self, slot: &Slot, put: &mut impl FnMut(&Arc<str>, u32)) {
         let mut put_verdicts = |name: Option<&Arc<str>>, verdicts: &ByVerdict| {
             for (_, series, count) in verdicts.iter().filter(|(handling, ..)| self.has(*handling)) {

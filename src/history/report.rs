@@ -100,7 +100,8 @@ pub struct SiteRow {
     pub failed: u32,
     /// Mean time to the first byte of a response.
     pub mean_us: Option<u64>,
-    /// Since when the site has answered no request; `None` if it still answers. See `failing`.
+    /// When the site first failed since it last answered a request; `None` if it has not failed since then. See
+    /// `failing`.
     pub failing_since: Option<Timestamp>,
 }
 
@@ -117,8 +118,8 @@ pub(super) struct Span {
 // === impl Span ===
 
 impl Span {
-    /// Chooses the finest resolution in which the history still has the question's whole time, and the shortest step
-    /// with at most `MAX_POINTS` points.
+    /// Chooses the finest resolution in which the history still has what the question needs for its whole time, and the
+    /// shortest step with at most `MAX_POINTS` points. Rounding both ends to the step can add up to two points.
     pub(super) fn of(question: &HistoryQuestion<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);
@@ -365,7 +366,7 @@ fn timestamp(seconds: u64) -> Timestamp {
     Timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// Maximum number of points and of named series in a chart.
+/// Maximum number of points (before the ends are rounded to the step), and of named series, in a chart.
 const MAX_POINTS: u64 = 180;
 const MAX_SERIES: usize = 8;
 const DAY: u64 = 24 * 3600;

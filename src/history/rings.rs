@@ -104,7 +104,7 @@ impl Rings {
     pub(super) fn advance(&mut self, now: u64, names: &mut Names) {
         let [seconds, minutes, hours] = &mut self.0;
         seconds.advance(now);
-        // An hour adds up the slots of its minutes, which lack some sites and refusals.
+        // An hour adds up the slots of its minutes, which can lack some bots, sites and refusals.
         if let Some(minute) = minutes.advance(now) {
             hours.advance(minute.at);
             let hour = &mut hours.current;

@@ -105,7 +105,7 @@ words! {
         Forwarded = "forwarded",
         /// The decision refused the request.
         Refused = "refused",
-        /// The request was for a robots.txt, and robotgate answered it with the robots.txt copy that it has.
+        /// The request was for a robots.txt, and robotgate answered it from its own copy (`robots.serve-copies`).
         Copy = "copy",
         /// The request was for a page of robotgate itself.
         InternalSite = "own",
@@ -184,7 +184,8 @@ words! {
         Both = "both",
         /// The rules are the same, or all recent requests would be decided as before.
         None = "none",
-        /// The rules are different, but there is no recent request with which to compare them.
+        /// The files were not compared. Or the rules are different, but there is no recent request, or some could not
+        /// be decided again and the others would be decided as before.
         Unknown = "unknown",
     }
 }

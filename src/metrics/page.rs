@@ -26,7 +26,8 @@ pub(super) struct Page<'a> {
 // === impl Format ===
 
 impl Format {
-    /// Selects OpenMetrics if the `Accept` field of a request names it, otherwise the Prometheus format.
+    /// Selects OpenMetrics if the `Accept` field of a request names it with a weight above 0, otherwise the Prometheus
+    /// format.
     pub fn accepted(accept: Option<&str>) -> Self {
         let mut ranges = accept.unwrap_or_default().split(',');
         let asks = ranges.any(|range| {

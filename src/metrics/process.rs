@@ -1,8 +1,8 @@
-//! Metrics of the process from `/proc`, with the names that Prometheus' own clients use.
+//! Reads the metrics of the process that Prometheus' own clients also report, most of them from `/proc`.
 
 use std::fs;
 
-/// Metrics of this process; `None` for values that `/proc` does not provide.
+/// Metrics of this process; `None` for values that the system does not provide.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Process {
     pub cpu_seconds: Option<f64>,

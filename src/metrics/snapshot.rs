@@ -11,7 +11,7 @@ pub struct Snapshot {
     /// 1 at the start, and one more after each successful reload.
     pub generation: u64,
     pub draining: bool,
-    /// For each limit of `[proxy]`, its key and how many times it was exceeded.
+    /// For each limit of `[proxy]` that is counted, its key and how many times it was exceeded.
     pub limits: Vec<(&'static str, u64)>,
     pub memory: Memory,
     /// Memory that the `tdmrep.json` files use.

@@ -1,11 +1,11 @@
 //! The path of an `ftp://` URL, and its form in commands to the server (RFC 1738 §3.2).
 //!
-//! A path is refused if servers could read it differently from robotgate: the decision would be about another file than
-//! the one that is fetched.
+//! A path is refused if it has something that some servers are known to read differently, such as `..` or an escaped
+//! slash ([`FtpPathError`]). Otherwise, the decision could be about another file than the one that is fetched.
 
 use super::readings::escaped_octet;
 
-/// A path that FTP servers and robotgate read in the same way.
+/// A path to which no [`FtpPathError`] applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FtpPath {
     url: Vec<u8>,
@@ -40,11 +40,12 @@ pub enum FtpPathError {
 // === impl FtpPath ===
 
 impl FtpPath {
-    /// Parses the path of a URL, up to its fragment. Drops a final `;type=i` or `;type=a`, which clients append if they
-    /// use a proxy. Replaces `;type=d` by the slash of a folder.
+    /// Parses the path of a URL, up to its fragment. Drops a final `;type=i` or `;type=a`, which clients such as curl
+    /// append if they use a proxy. Replaces `;type=d` by the slash of a folder.
     ///
     /// # Errors
-    /// Fails if a server could take the path for another one, or a part of it for a command.
+    /// Fails if an [`FtpPathError`] applies: some servers could take such a path for another one, or a part of it for a
+    /// command.
     pub fn parse(path: &[u8]) -> Result<Self, FtpPathError> {
         let path = path.split(|byte| *byte == b'#').next().unwrap_or_default();
         let (mut url, kind) = without_type(path);
@@ -101,7 +102,7 @@ fn without_type(path: &[u8]) -> (Vec<u8>, Option<u8>) {
     }
 }
 
-/// Decodes all escapes, and refuses octets that FTP servers could treat specially.
+/// Decodes all escapes. Refuses control characters, the byte FF, `?`, `\` and escaped slashes.
 fn decode(path: &[u8]) -> Result<Vec<u8>, FtpPathError> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;

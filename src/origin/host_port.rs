@@ -16,7 +16,7 @@ pub struct HostPort {
     pub port: Option<u16>,
 }
 
-/// Why a host and port are invalid. Each message says what the client has to change.
+/// Why a host and port are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostPortError {
     #[error("the host is missing")]
@@ -35,8 +35,8 @@ impl HostPort {
     /// Parses `bytes` as `host[:port]`.
     ///
     /// # Errors
-    /// Fails if the host is neither a name nor an address by the URL standard, if there is a user name (RFC 9110
-    /// §4.2.4), or if the port is outside 1–65535.
+    /// Fails if the host is neither a name nor an address by the URL standard, if a name is too long or has an empty
+    /// label, if there is a user name (RFC 9110 §4.2.4), or if the port is outside 1–65535.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {
             return Err(HostPortError::UserInfo);

@@ -1,6 +1,6 @@
-//! The ways to read a request's path and query: as sent, as normalised by RFC 3986, and as common servers interpret it
-//! (`strict`). The proxy decides on all of these readings, so that no spelling evades a rule. It forwards the bytes as
-//! sent.
+//! The ways to read a request's path and query: as sent, as normalised by RFC 3986, and, with `robots.strict-paths`, as
+//! common servers interpret it (`strict`). The proxy decides on all of these readings, so that no spelling that they
+//! cover evades a rule. Over HTTP, it forwards the bytes as sent.
 
 mod strict;
 

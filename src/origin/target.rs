@@ -10,7 +10,7 @@ use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, 
 pub struct Target {
     pub origin: Origin,
     /// The path and query as sent. Empty for a CONNECT; `*` for an `OPTIONS` request to the whole server (RFC 9112
-    /// §3.2.4). For an `ftp://` URL, without the `;type=…` at the end.
+    /// §3.2.4). For an `ftp://` URL, as [`FtpPath::into_url`] returns it.
     pub path: Vec<u8>,
     /// Whether the URL names a user other than that of anonymous FTP. Name and password are dropped.
     pub names_user: bool,
@@ -95,7 +95,7 @@ impl Target {
     ///
     /// # Errors
     /// Fails if `url` is not an absolute http, https or ftp URL, if a client could not send it or the proxy would
-    /// refuse it, or if it is on the proxy's internal site.
+    /// refuse it as invalid, or if it is on the proxy's internal site.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let (origin, path_and_query, names_user) = split(url)?;
         // For plain HTTP and FTP, a client sends the whole URL as the request target.

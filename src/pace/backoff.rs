@@ -9,7 +9,8 @@ pub(super) struct Backoff {
     /// When the last incident began. A 429 or 503 to a request that began before then belongs to this incident.
     began: Option<Instant>,
     until: Option<Instant>,
-    /// Number of incidents without a `Retry-After` that are not forgotten yet; see [`is_forgiven`](Self::is_forgiven).
+    /// Number of incidents that began without a `Retry-After` and are not forgiven yet; see
+    /// [`is_forgiven`](Self::is_forgiven).
     unspecified: u32,
 }
 
@@ -47,7 +48,7 @@ impl Backoff {
         self.until = self.until.max(now.checked_add(pause));
     }
 
-    /// Records a pause that another robotgate of the fleet reported. Never shortens the current pause.
+    /// Records a pause that the fleet reported. Never shortens the current pause.
     pub(super) fn extend(&mut self, until: Instant) {
         self.until = self.until.max(Some(until));
     }

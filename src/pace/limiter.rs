@@ -161,8 +161,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.note(now, began, asked, spread);
     }
 
-    /// Pauses for `left`, at most a day, because another robotgate of the fleet reported a pause. Never shortens the
-    /// current pause.
+    /// Pauses for `left`, at most a day, because the fleet reported a pause. Never shortens the current pause.
     pub fn pause(&mut self, now: Instant, left: Duration) {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }

@@ -17,7 +17,8 @@ pub struct Policy {
     /// The longest `Crawl-delay` that robotgate obeys.
     pub crawl_delay_max: Duration,
     pub beyond_max: BeyondMax,
-    /// How long a request waits for its turn before it is refused.
+    /// Maximum time for which a request waits for its turn. A request is refused as soon as it is known that its turn
+    /// will not come by then.
     pub max_wait: Duration,
     /// Maximum number of waiting requests, over all origins.
     pub max_waiting: usize,
@@ -74,8 +75,8 @@ pub struct CrawlDelayTooLong {
 // === impl Policy ===
 
 impl Policy {
-    /// Returns the limits of a request. The gap is the longest of `bot_delay`, `crawl_delay` and
-    /// [`delay`](Self::delay).
+    /// Returns the limits of a request. The gap is the longest of `bot_delay`, [`delay`](Self::delay) and
+    /// `crawl_delay`, of which at most [`crawl_delay_max`](Self::crawl_delay_max) counts.
     ///
     /// # Errors
     /// Fails if the `Crawl-delay` is above the maximum and `beyond-max` is `refuse`.
@@ -91,7 +92,7 @@ impl Policy {
         }
     }
 
-    /// Like [`limits`](Self::limits), but shortens a `Crawl-delay` that is above the maximum.
+    /// Like [`limits`](Self::limits), but shortens a `Crawl-delay` above the maximum even if `beyond-max` is `refuse`.
     fn clipped(&self, bot_delay: Duration, crawl_delay: Duration) -> PaceLimits {
         let (gap, gap_cause) = match self.delay.max(bot_delay).max(crawl_delay.min(self.crawl_delay_max)) {
             gap if gap == self.delay => (gap, Cause::Delay),

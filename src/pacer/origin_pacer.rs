@@ -60,7 +60,7 @@ pub(crate) struct Turn {
     is_sent: bool,
     /// Zero if the request did not have to wait.
     pub(crate) waited: Duration,
-    /// `None` without a fleet.
+    /// `None` without a fleet, and if a reload removed the limits.
     slot: Option<FleetSlot>,
 }
 
@@ -315,5 +315,6 @@ impl Drop for Turn {
     }
 }
 
-/// How soon to retry a request that is refused because too many requests wait or the fleet's server cannot be used.
+/// The shortest time after which to retry a request that is refused because too many requests wait or the fleet's
+/// server cannot be used.
 pub(super) const SOON: Duration = Duration::from_secs(1);

@@ -37,7 +37,7 @@ pub(super) fn is_there(decision: &Decision) -> bool {
         .is_some_and(|lookup| CachedResponse::of(lookup, &decision.question.terms.policy, SystemTime::now()).is_some())
 }
 
-/// Returns whether the client's `If-None-Match` has `etag` (RFC 9110 §13.1.2).
+/// Returns whether the client's `If-None-Match` contains `etag` or `*` (RFC 9110 §13.1.2).
 pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let fields = request.get_all(header::IF_NONE_MATCH);
     let tags = fields.iter().filter_map(|value| value.to_str().ok());

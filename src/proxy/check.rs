@@ -34,10 +34,10 @@ pub struct Warnings {
     pub disk: Option<DiskError>,
 }
 
-/// Checks all files and addresses that `config` names.
+/// Checks the files and addresses that a start or a reload with `config` needs. Does not check the fleet's server.
 ///
 /// # Errors
-/// Fails with the error that a start or a reload with `config` would return, except those in [`Warnings`].
+/// Fails with the error about a file or an address that a start or a reload would return, except those in [`Warnings`].
 pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     check_files(config)?;
     Ok(Warnings {
@@ -46,10 +46,10 @@ pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     })
 }
 
-/// Checks whether a reload with `config` would fail, before the reload creates anything.
+/// Checks the files that a reload with `config` needs, before the reload creates anything. Checks no addresses.
 ///
 /// # Errors
-/// Fails with the error of the reload.
+/// Fails with the error about a file that the reload would return.
 pub fn check_reload(config: &Config) -> Result<(), SetupError> {
     check_files(config)?;
     check_disk(config)?;

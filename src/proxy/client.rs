@@ -176,7 +176,7 @@ impl Client {
         }
     }
 
-    /// Sends a response that robotgate created. Fails if the client has not read all of it in the time `within`.
+    /// Sends a response that robotgate created. Fails if robotgate cannot send all of it in the time `within`.
     pub(super) async fn answer(&mut self, answer: OwnResponse, within: Duration) -> Result<(), ClientFault> {
         if !answer.keeps_connection {
             self.close_after();

@@ -37,21 +37,21 @@ pub(super) struct Listener {
 #[derive(Debug)]
 pub(super) struct VerifiedCertificate {
     pub(super) certificate: ClientCertificate,
-    /// The value of `proxy.tls.client-roots` at the time of the handshake.
+    /// The `proxy.tls.client-roots` by which the certificate was verified.
     pub(super) roots: Arc<[CertificateDer<'static>]>,
 }
 
 #[derive(Debug)]
 pub(super) struct OuterConnect {
     pub(super) origin: Origin,
-    /// The credential in the CONNECT, which identifies the bot of the requests in the tunnel.
+    /// The valid credential in the CONNECT, if it has one. It counts as the credential of the requests in the tunnel.
     pub(super) credential_record: Option<CredentialRecord>,
-    /// The User-Agent of the CONNECT. Few clients send one.
+    /// The User-Agent of the CONNECT. Many clients send none.
     pub(super) user_agent: Option<HeaderValue>,
     /// The server name in the tunnel's TLS handshake (RFC 6066 §3), if it is not the CONNECT's host.
     pub(super) other_name: OnceLock<Box<str>>,
     pub(super) resets: Resets,
-    /// Set when the client ends the HTTP/2 connection in the tunnel.
+    /// Set when the client ends the HTTP/2 connection in the tunnel, or when that connection breaks.
     pub(super) client_ended: Arc<AtomicBool>,
 }
 
@@ -118,8 +118,8 @@ impl OuterConnect {
         }
     }
 
-    /// Notes a server name that differs from the CONNECT's host. All requests in the tunnel are then refused, because
-    /// they could be meant for either host.
+    /// Notes `name` if it is not the CONNECT's host. All requests in the tunnel are then refused, because they could be
+    /// meant for either host.
     ///
     /// A handshake without a name does no harm: robotgate names the CONNECT's host in its own TLS handshake with the
     /// site.

@@ -1,5 +1,5 @@
-//! A client's connection, over TCP or TLS, whose first bytes may already have been read. The next reads return these
-//! bytes.
+//! A connection, over TCP or TLS, whose first bytes may already have been read. The next reads return these bytes. The
+//! connection is from a client or, for a WebSocket, to an origin.
 
 use std::{
     io,
@@ -51,7 +51,7 @@ impl ClientStream {
     }
 
     /// Lends this stream: the receiver gets the connection back when the borrower drops the stream. `ended` is set if
-    /// the client ends the connection meanwhile.
+    /// the client meanwhile ends the connection, or if the connection breaks.
     pub(super) fn lend(&mut self, ended: Arc<AtomicBool>) -> oneshot::Receiver<Stream> {
         let (back, given) = oneshot::channel();
         self.lender = Some(Lender { back, ended });

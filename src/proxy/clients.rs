@@ -31,10 +31,10 @@ pub(super) struct Clients {
     table: Mutex<ClientStates>,
     tally: Tally,
     mask: ArcSwapOption<ClientMask>,
-    /// Permits for telling clients why they are refused. Without a permit, a refused client gets no response.
+    /// Permits for telling clients why their connection is refused. Without a permit, the client gets no response.
     pub(super) early_error: Arc<Semaphore>,
-    /// Upper limit for one client's connections, requests and fetches. It is lower than the configured limits only if
-    /// the process may open few files.
+    /// A client may have at most this many connections, this many requests and this many fetches. It matters only if it
+    /// is below the configured limits, because the process may open few files.
     share: usize,
 }
 
@@ -105,8 +105,8 @@ impl Clients {
         self.tally.note(limit, self.for_log(client), Instant::now());
     }
 
-    /// Returns a warning for each configured limit that clients cannot reach, because this process may open too few
-    /// files.
+    /// Returns a warning for each limit that is written in the configuration and that clients cannot reach, because
+    /// this process may open too few files.
     pub(super) fn beyond_files(config: &Config, files: usize) -> Vec<String> {
         let clients = Self::new(Instant::now(), files);
         let (limits, share, room) = (&config.proxy.limits, clients.share, clients.table.lock().room);
@@ -305,7 +305,8 @@ fn key_of(address: IpAddr) -> IpAddr {
 const MINUTE: Duration = Duration::from_secs(60);
 /// A table with fewer clients than this is not searched for clients to forget.
 const MANY: usize = 1024;
-/// Number of files for other purposes than client connections: logs, robots.txt copies, name servers and fetches.
+/// Number of files for other purposes than client connections and idle connections to origins: logs, robots.txt copies,
+/// name servers and fetches.
 const OTHER_FILES: usize = 64;
 /// One client may use 1/`SHARES` of the connections for which the process may open files.
 const SHARES: usize = 4;

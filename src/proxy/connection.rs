@@ -37,8 +37,8 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let mut head = match head {
             Ok(head) => head,
             Err(HeadError::Gone) => {
-                // The client sent no request. Inside a CONNECT, perhaps it distrusts robotgate's certificate.
                 if left + 1 == most {
+                    // The client sent no whole request. Inside a CONNECT, perhaps it distrusts robotgate's certificate.
                     rejections::log_silent_close(begun.elapsed(), context).await;
                 }
                 return;

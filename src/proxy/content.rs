@@ -18,7 +18,8 @@ pub(super) struct Content {
 // === impl Content ===
 
 impl Content {
-    /// Starts again at the beginning of the content. Returns `false` if some content was not kept.
+    /// Starts again at the beginning of the content. Returns `false` if the content cannot be sent again, because
+    /// robotgate no longer keeps it.
     pub(super) fn rewind(&mut self) -> bool {
         self.next = 0;
         !self.is_gone

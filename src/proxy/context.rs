@@ -33,7 +33,7 @@ pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
     tokio::time::sleep(LAST_CALL).await;
 }
 
-/// Reads and drops what the client still sends. If robotgate closed the connection with unread bytes, the client would
+/// Reads and drops what the client still sends. If robotgate closed the connection with unread bytes, the client could
 /// lose the response.
 pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Duration) {
     let rest = async {
@@ -78,7 +78,7 @@ impl Running {
         }
     }
 
-    /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that.
+    /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, which ends its exchange as aborted.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
         // A separate token, because each check for cancellation locks the token.
         let cut_off = self.cut_off.child_token();
@@ -97,7 +97,8 @@ impl Running {
         });
     }
 
-    /// Waits until all tasks have ended. After `bound`, cuts off the remaining ones and returns `false`.
+    /// Waits until all tasks have ended. After `bound`, or when the token of [`new`](Self::new) is cancelled, cuts off
+    /// the remaining ones and returns `false`.
     pub(super) async fn drain(&self, bound: Duration) -> bool {
         self.tasks.close();
         let running = self.tasks.len();

@@ -50,7 +50,7 @@ pub(super) struct Exchange {
     started: Instant,
     /// Set once the audit log has accepted the decision.
     decided: Option<Decided>,
-    /// The counters of the site. `None` if the decision did not need the site's robots.txt.
+    /// The counters of the site. `None` if the site's robots.txt was not looked up.
     pub(super) tally: Option<Arc<Tally>>,
     pub(super) timings: Timings,
     pub(super) upstream: Option<std::net::SocketAddr>,
@@ -151,7 +151,7 @@ impl Exchange {
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
-        // Also measure failed writes, because they are the longest waits.
+        // Also measure waits that fail, because they are the longest.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
         let took = took.saturating_sub(waited.unwrap_or_default() + self.pace_wait);
@@ -266,8 +266,8 @@ impl Exchange {
         }
     }
 
-    /// Notes a 5xx. If the site says that it is busy (429 or 503), slows down its pace for as long as `Retry-After`
-    /// says (RFC 9110 §10.2.3).
+    /// Notes whether the response is a 5xx. If the request has a turn, a 429 or 503 pauses the requests to the site,
+    /// for as long as `Retry-After` says (RFC 9110 §10.2.3) or for a default time.
     pub(super) fn note_response(&mut self, response: &ResponseHeader) {
         self.site_has_error = response.status.is_server_error();
         if let Some(turn) = &self.turn
@@ -338,7 +338,7 @@ impl Exchange {
 
     pub(super) fn becomes(&mut self, tunnel: Tunnel) {
         self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
-        // A tunnel has no response that could change the decision, so the decision is counted now.
+        // No response can change the decision any more, so the decision is counted now.
         self.count_decision();
     }
 
@@ -387,7 +387,7 @@ fn line_of(decision: &Decision, texts: &DecisionTexts<'_>, request: &Request<'_>
     decision_line(decision, texts, &facts)
 }
 
-/// Joins all User-Agent fields. A request with several of them is refused, and the log has to show why.
+/// Joins all User-Agent fields. A request with several of them identifies no bot, and the log has to show why.
 fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let mut fields = headers.get_all(header::USER_AGENT).iter();
     let text = |field: &http::HeaderValue| String::from_utf8_lossy(field.as_bytes()).into_owned();

@@ -90,8 +90,8 @@ pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).ok()
 }
 
-/// Returns one Content-Length for a message that repeats it, or `None` if the message needs no change. pingora has
-/// checked that all values are equal.
+/// Returns one Content-Length for a message that repeats it, or `None` if the message needs no change. The HTTP library
+/// (pingora or h2) has checked that all values are equal.
 pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let first = lengths.next()?;
@@ -113,7 +113,8 @@ pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     }
 }
 
-/// Returns the message's fields that are for one connection only (RFC 9110 §7.6.1), and those in `also`.
+/// Returns the fields of the message that are for one connection only (RFC 9110 §7.6.1), and those in `also`.
+/// `Connection` and `Transfer-Encoding` are returned only if they are in `also`.
 pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<HeaderName> {
     let is_fixed = |name: &&HeaderName| HOP_BY_HOP.contains(name) || also.contains(name);
     let fixed = headers.keys().filter(is_fixed).cloned();
@@ -138,7 +139,7 @@ fn has_own_rules(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// Returns the list in `field` (RFC 9651 §3.1) without the members that the proxy `name` added, and without those that
+/// Returns the list in `field` (RFC 9651 §3.1) without the members that name the proxy `name`, and without those that
 /// name no proxy. Returns `None` if no members remain or if the field is not a valid list.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();

@@ -35,7 +35,7 @@ use crate::{
 
 /// A loaded configuration and everything built from it.
 pub struct Generation {
-    /// 1 at the start, and one more with each reload.
+    /// 1 at the start, and one more with each reload that succeeds.
     pub number: u64,
     pub made: SystemTime,
     pub config: Arc<Config>,
@@ -54,7 +54,7 @@ pub struct Generation {
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
     pub(super) tdmrep: Arc<Store>,
-    /// The `tdmrep.json` files of the generation in force, for the same code.
+    /// The `tdmrep.json` files of the generation in force, also for the code that handles messages from the fleet.
     pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
     /// Issues the certificates for intercepted hosts. `None` if no CONNECT is intercepted.
@@ -109,7 +109,7 @@ impl Generation {
     /// the audit log and reads certificates, keys and resolv.conf again, because someone may have replaced the files.
     ///
     /// # Errors
-    /// Fails if a file or another resource that `config` names is not available. A failure changes nothing.
+    /// Fails if a file or another resource that `config` names is not available. `self` can then stay in force.
     pub fn followed_by(&self, config: Config, anew: bool) -> Result<Arc<Self>, SetupError> {
         let listening = self.egress.listening.clone();
         Self::build(config, Some(self), anew, listening, self.log_format).map(Arc::new)
@@ -140,12 +140,13 @@ impl Generation {
         &self.egress.listening
     }
 
-    /// Returns the SHA-256 digest of the certificate of robotgate's own TLS listeners.
+    /// Returns one SHA-256 digest over the certificate of robotgate's own TLS listeners and its intermediates.
     pub fn server_certificate(&self) -> Option<[u8; 32]> {
         self.server_tls.as_ref().map(|tls| tls.certificate)
     }
 
-    /// Returns whether both generations allow the same destinations and trust the same root certificates.
+    /// Returns whether both generations have the same `[egress]` settings and share their root certificates, because
+    /// these were not read again.
     pub(super) fn reaches_like(&self, other: &Generation) -> bool {
         self.config.egress == other.config.egress && self.trusts_like(other)
     }

@@ -1,5 +1,5 @@
-//! Reads the head of an HTTP/1 request, and checks it before pingora sees it. So every fault gets a clear response, and
-//! no head is forwarded that two parsers could interpret differently.
+//! Reads the head of an HTTP/1 request, and checks it before pingora sees it. So faults get clear responses, and heads
+//! that parsers are known to interpret differently are refused or rewritten.
 
 mod checks;
 mod error;
@@ -149,8 +149,8 @@ impl Head {
         self.bytes = out;
     }
 
-    /// Replaces the value of the Host field by the same host in the spelling of the request target, because pingora
-    /// requires that both are equal byte for byte.
+    /// Replaces the value of the Host field. `host` is the same host without a login, and in the spelling of the
+    /// request target if that names a host, because pingora requires that both are equal byte for byte.
     fn set_host(&mut self, host: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
         for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
@@ -270,7 +270,7 @@ impl ConnectHead {
 
 impl HeadLimits {
     /// Checks the size of a head that came over HTTP/2, as if it were written in HTTP/1, and refuses fields that a
-    /// parser of HTTP/1 could misinterpret. The HTTP/2 library checks everything else.
+    /// parser of HTTP/1 could misinterpret. The HTTP/2 library and `target` check the rest.
     pub(super) fn check_http2(self, request: &RequestHeader) -> Result<(), HeadError> {
         if request.headers.len() > self.fields {
             return Err(HeadError::TooManyFields(self.fields));

@@ -43,8 +43,9 @@ enum LeafError {
 /// Serves the requests inside a CONNECT to `origin`. If the first byte in the tunnel is a capital letter, the requests
 /// are plain HTTP, for `http` URLs.
 ///
-/// `refused` is the exchange of a CONNECT that was logged as refused because bots may not reach `origin`. The tunnel
-/// opens nevertheless and refuses each request, because clients do not show people the response to a CONNECT.
+/// `refused` is the exchange of a CONNECT that was logged as refused because bots may not reach `origin`. robotgate
+/// opens the tunnel nevertheless and refuses each request in it, because most clients do not show people the response
+/// to a CONNECT.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,

@@ -1,5 +1,5 @@
 //! `http://robotgate.internal/`: robotgate's own pages, such as the certificate of its authority, for every client that
-//! may connect. Requests to this site are neither forwarded nor decided nor logged.
+//! may connect. Requests to this site are neither forwarded nor decided, and are not in the audit log.
 
 mod problems;
 

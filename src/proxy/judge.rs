@@ -23,7 +23,7 @@ use crate::{
     usage::Vocabulary,
 };
 
-/// Why a request could not be decided. The client gets an error, and nothing is sent to the origin.
+/// Why a request could not be decided. The client gets an error, and the request is not forwarded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoDecision {
     #[error(transparent)]
@@ -33,8 +33,8 @@ pub(crate) enum NoDecision {
     Overloaded,
 }
 
-/// Returns which bot sends a request, and by what credential this is proved. Call this only once for each request,
-/// because checking a secret takes time.
+/// Returns what the client proves, and which bot sends the request. Call this only once for each request, because
+/// checking a secret takes time.
 pub(super) fn identify<'a>(
     config: &'a Config,
     headers: &'a HeaderMap,
@@ -97,14 +97,15 @@ pub(crate) async fn decide(
     }
 }
 
-/// Decides a question as if `lookup` were the result of looking up the robots.txt, and as if the site had no
+/// Decides a question as if `lookup` were the result of looking up the robots.txt, and without the site's
 /// `tdmrep.json`. Fetches nothing. Blocks while it decides.
 pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: Lookup) -> Decision {
     let prohibited = screen(generation, &question.target.origin);
     question.decide_with(prohibited, lookup)
 }
 
-/// Decides a question by what robotgate has in memory about the site, even if that has expired. Fetches nothing.
+/// Decides a question by what robotgate has in memory about the site, even by a copy that has expired. Returns `None`
+/// if nothing is known of the site. Fetches nothing.
 pub(crate) fn decide_from_memory(generation: &Generation, question: Question) -> Option<Decision> {
     let state = generation.store.held(&question.target.origin)?;
     let at = state.current().map_or_else(SystemTime::now, |copy| copy.fetched);
@@ -151,7 +152,8 @@ async fn with_tdmrep(
     }
 }
 
-/// Calls `decide`, which takes long. If too many such calls run, waits until one of them ends. Clients take turns.
+/// Calls `decide`, which takes long. If too many such calls run, waits until one of them ends, at most for `MAX_WAIT`.
+/// Clients take turns.
 async fn at_length<T>(
     generation: &Generation,
     requester: Requester,

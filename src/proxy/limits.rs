@@ -51,7 +51,7 @@ pub(super) struct Resets {
     allowance: Mutex<Allowance>,
     /// Number of requests that are being served, including cancelled ones.
     pub(super) served: AtomicU32,
-    /// Cancelled once the client has cancelled too many requests.
+    /// Cancelled once the client has cancelled too many requests, or too many of its requests are being served.
     pub(super) enough: CancellationToken,
 }
 

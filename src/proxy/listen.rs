@@ -153,7 +153,7 @@ impl Listeners {
                 socket,
             });
             // If the configuration now names 0.0.0.0, keep an old socket for 127.0.0.1. It still gets the connections
-            // to 127.0.0.1, and closing it would lose those that wait.
+            // to 127.0.0.1, and closing it could lose those that wait.
             let (within, outside) = others.drain(..).partition(|other| is_within(other.address, address));
             others = outside;
             sockets.extend(within.into_iter().map(|within: Socket| PlannedSocket {

@@ -41,8 +41,8 @@ pub struct Live {
 // === impl Live ===
 
 impl Live {
-    /// Loads the first configuration. `log_format` is for an audit log on standard output. `config_options` are the
-    /// options that name the configuration in a command, as in ` --config FILE`.
+    /// Puts the first configuration in force. `log_format` is for an audit log on standard output. `config_options` are
+    /// the options that name the configuration in a command, as in ` --config FILE`.
     ///
     /// # Errors
     /// Fails if a file or another resource that `config` names is not available.
@@ -164,7 +164,8 @@ impl Live {
     }
 }
 
-/// Returns a warning for each limit in `config` that clients cannot reach, because this process may open too few files.
+/// Returns a warning for each limit that is written in the configuration and that clients cannot reach, because this
+/// process may open too few files.
 pub fn beyond_files(config: &Config) -> Vec<String> {
     Clients::beyond_files(config, open_files())
 }

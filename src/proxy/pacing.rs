@@ -21,8 +21,8 @@ pub(super) enum Unpaced {
     Gone(Box<Decision>),
 }
 
-/// Waits until the site's pace allows a request, and stores the turn in `exchange`. If the wait would be too long,
-/// defers the request instead. After a wait, decides the request again, because the robots.txt may have changed. `gone`
+/// Waits until the site's pace allows a request, and stores the turn in `exchange`. If the request cannot get a turn in
+/// time, defers it instead. After a wait, decides the request again, because the robots.txt may have changed. `gone`
 /// completes when the client leaves.
 pub(super) async fn wait_for_turn(
     exchange: &mut Exchange,

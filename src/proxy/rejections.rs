@@ -1,8 +1,10 @@
-//! Logs clients that reject robotgate's certificates, with a command that makes the client trust the local authority.
+//! Logs clients that reject robotgate's certificates, with a command that shows how to make the client trust the local
+//! authority.
 //!
 //! A client rejects a certificate by a TLS alert, or by closing the connection during the handshake or right after it
 //! (Node.js and GnuTLS). Chromium also closes spare connections in this way, although it trusts the certificate. So a
-//! close counts only if the same program sends nothing on its other connections to the same origin.
+//! close does not count if the client is a browser, or if the same program sends something on another connection to the
+//! same origin.
 
 use std::{
     hash::Hash,
@@ -130,5 +132,5 @@ const GONE: [&str; 3] = ["handshake eof", "reset by peer", "Broken pipe"];
 const MAX_USER_AGENT: usize = 200;
 /// After a close, robotgate waits this long for bytes on the client's other connections, which would show trust.
 const GRACE: Duration = Duration::from_secs(1);
-/// A close counts as a rejection only within this time after the handshake.
+/// A close after the handshake counts as a rejection only within this time.
 const AT_ONCE: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! Passes the content of a request to the origin, and the response to the client, until both are complete or one side
-//! fails. One task serves both directions, so that neither blocks the other.
+//! Passes the content of a request to the origin, and the response to the client, until the response is complete or one
+//! side fails. One task serves both directions, so that neither blocks the other.
 
 mod answer;
 
@@ -225,8 +225,8 @@ impl Relay<'_> {
 
     fn move_down(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<Moved, Broken> {
         match state.down {
-            // While bytes wait to be sent, read no further head. Otherwise, an origin could fill the memory with
-            // informational responses for a client that does not read.
+            // While too many bytes wait to be sent, read no further head. Otherwise, an origin could fill the memory
+            // with informational responses for a client that does not read.
             Down::Head if !self.client.has_room() => Ok(match self.poll_taken(cx)? {
                 true => Moved::Some,
                 false => Moved::Nothing,

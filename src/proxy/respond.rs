@@ -81,8 +81,8 @@ struct Refusal<'a> {
 // === impl OwnResponse ===
 
 impl OwnResponse {
-    /// Returns the response to a refused request. If a credential is missing that the client could send, the status is
-    /// 407 (RFC 9110 §15.5.8), because after a 403 clients send none.
+    /// Returns the response to a refused request. The status is 407 (RFC 9110 §15.5.8) if the client should send a
+    /// valid credential, because after a 403 clients send none.
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
@@ -334,7 +334,7 @@ const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// Number of seconds after which a client should try again.
 const RETRY_AFTER: u64 = 10;
-/// Maximum length of a string in `Robots-Decision` and `Proxy-Status`, in bytes.
+/// Maximum length of the text of a string in `Robots-Decision` and `Proxy-Status`, in bytes before it is escaped.
 const MAX_STRING: usize = 512;
 
 #[cfg(test)]

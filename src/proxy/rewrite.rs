@@ -1,5 +1,5 @@
 //! Changes the heads of messages as a proxy has to (RFC 9110 §7.6), and checks whether a response may be forwarded.
-//! Pure functions, which never change a path or a query.
+//! Pure functions. The path and query of a request are those of its [`Target`], unchanged.
 
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 use pingora::Result;
@@ -106,8 +106,8 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
     Ok(())
 }
 
-/// Changes a response into the form for a client whose request had the HTTP version `received`, and replaces the fields
-/// that only robotgate may set.
+/// Changes a response into the form for a client whose request had the HTTP version `received`. `decision` replaces
+/// `Robots-Decision`. Removes the members of `Proxy-Status` that name the proxy `name`.
 pub(super) fn to_client(
     response: &mut ResponseHeader,
     received: Version,
@@ -150,7 +150,7 @@ pub(super) fn to_client(
 
 static NOT_TO_ORIGINS: [HeaderName; 3] = [header::CONNECTION, header::TRANSFER_ENCODING, header::TRAILER];
 
-/// Removes the fields that only robotgate may set.
+/// Removes the two fields by which robotgate tells clients about decisions and errors.
 pub(super) fn trailers(trailers: &mut HeaderMap) {
     trailers.remove(ROBOTS_DECISION);
     trailers.remove(PROXY_STATUS);

@@ -50,7 +50,7 @@ impl Live {
         }
     }
 
-    /// Counts the origins in memory by what robotgate knows of their robots.txt: rules, no robots.txt, or unreachable.
+    /// Counts the origins in memory by the kind of answer that applies to them, such as `rules` or `unreachable`.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
         let mut counts = AnswerKind::ALL.map(|holds| (holds.as_str(), 0));
         let now = SystemTime::now();

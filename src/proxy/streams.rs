@@ -76,9 +76,9 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
         }
     }
     // A client that still reads responses also sends window updates. If robotgate closed the connection before it has
-    // read these, the client would lose the rest of its responses.
+    // read these, the client could lose the rest of its responses.
     if let Ok(mut stream) = given_back.await {
-        // If this fails, the reads in `linger` end immediately.
+        // If the connection is broken, the reads in `linger` end immediately.
         let _ = tokio::time::timeout(DRAIN_TIME, AsyncWriteExt::shutdown(&mut stream)).await;
         linger(&mut stream, DRAIN_TIME).await;
     }
@@ -196,8 +196,7 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// Maximum number of bytes of a response that wait to be sent to the client: as many as one read from an origin
-/// returns.
+/// Maximum number of bytes of a response that the HTTP/2 library holds until they are sent to the client.
 const SEND_BUFFER: usize = 64 * 1024;
 /// How much content of one request a client may send before the origin accepts it, in bytes.
 const WINDOW: u32 = 256 * 1024;

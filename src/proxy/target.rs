@@ -7,8 +7,8 @@ use pingora_http::RequestHeader;
 use super::client_connection::OuterConnect;
 use crate::origin::{FtpPath, HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
 
-/// Returns the origin and the path that `request` asks for. Fails if another parser could find a different origin or
-/// path, or if the request contains a user name or password.
+/// Returns the origin and the path that `request` asks for. Fails if the request is not valid, is known to be
+/// ambiguous, names different hosts, or contains a user name or password.
 pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<Target, TargetError> {
     check_method(&request.method)?;
     if !request.raw_path_is_utf8() {

@@ -1,4 +1,4 @@
-//! One timer for all the time limits of a connection, because moving its deadline costs less than a new timer.
+//! One timer for most time limits of a connection or stream, because moving its deadline costs less than a new timer.
 
 use std::{
     pin::Pin,

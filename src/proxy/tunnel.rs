@@ -135,7 +135,7 @@ fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) ->
 }
 
 /// Passes the ClientHello, without what follows it, and then the server's first message. Returns whether that message
-/// asks for a second ClientHello.
+/// asks for a second ClientHello, or is too long to tell.
 async fn pass_first_hello(
     length: usize,
     stream: &mut ClientStream,

@@ -19,14 +19,15 @@ use crate::{
 pub struct Replayer {
     read: ReadTexts,
     cores: usize,
-    /// When `weight` exceeds this, all texts are dropped, and read again when they are needed.
+    /// When `weight` exceeds this, all robots.txt and `tdmrep.json` texts are dropped, and read again when they are
+    /// needed.
     max_weight: usize,
     configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
     tdmreps: HashMap<Sha256, TdmRep>,
     /// The digests of texts that the store of evidence does not have.
     absent: BTreeSet<Sha256>,
-    /// Size of `copies` and `tdmreps` in memory, in bytes.
+    /// Approximate size of `copies` and `tdmreps` in memory, in bytes.
     weight: usize,
 }
 
@@ -96,7 +97,7 @@ impl Replayer {
         })
     }
 
-    /// Decides the lines in portions whose texts fit into `max_weight`.
+    /// Decides the lines in portions whose texts roughly fit into `max_weight`.
     fn each<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -139,15 +140,15 @@ impl Replayer {
             .collect())
     }
 
-    /// Returns the configuration and the texts of a decision. The decision must be from the lines that were replayed
-    /// last, because only their texts are in memory.
+    /// Returns the configuration and the texts of a decision, as far as they are in memory. Call this before more lines
+    /// are replayed, because that may drop them.
     pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Texts<'_>) {
         let config = self.config_of(logged, None).ok();
         (config, self.texts_of(logged, config))
     }
 
-    /// Returns the configuration of `change` or, if it has none, the one that the log line names. Fails if the store of
-    /// evidence does not have it, or if this version of robotgate does not accept it.
+    /// Returns the configuration of `change` or, if it has none, the one that the log line names. Fails if the line
+    /// names none, if the store of evidence does not have it, or if this version of robotgate does not accept it.
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,

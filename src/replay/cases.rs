@@ -1,4 +1,4 @@
-//! Writes decisions as `[[expect]]` cases, which test that the configuration still leads to these decisions.
+//! Writes decisions as `[[expect]]` cases, which test that the configuration still leads to the same verdicts.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +15,8 @@ use crate::{
     text::plain_message,
 };
 
-/// `[[expect]]` cases, one for each bot, site and rule. Each passes with the configuration given to [`Cases::add`].
+/// `[[expect]]` cases, at most one for each bot, site, verdict, reason and rule. Each passes with the configuration
+/// given to [`Cases::add`].
 #[derive(Debug, Default)]
 pub struct Cases {
     done: HashSet<CaseKey>,
@@ -46,8 +47,9 @@ struct Case<'a> {
 // === impl Cases ===
 
 impl Cases {
-    /// Adds a case for `decision`, unless there is one for the same bot, site and rule. If `agent` is given, it
-    /// replaces the logged User-Agent.
+    /// Adds a case for `decision`, unless there is one for the same bot, site, verdict, reason and rule. If `agent` is
+    /// given, it replaces the logged User-Agent. Does nothing once there are `MAX_CASES`, or after `MAX_ATTEMPTS`
+    /// failures.
     pub fn add(&mut self, logged: &LoggedDecision<'_>, decision: &Decision, config: &Config, agent: Option<&str>) {
         let key = CaseKey {
             bot: decision.shown_bot(),
@@ -91,7 +93,7 @@ impl Cases {
         self.done.len()
     }
 
-    /// Returns the number of combinations of bot, site and rule for which no case could be written.
+    /// Returns the number of combinations of bot, site, verdict, reason and rule for which no case could be written.
     pub fn impossible(&self) -> usize {
         self.failed.len()
     }
@@ -126,7 +128,8 @@ fn expectation(
         .find(|expectation| is_met(expectation, config))
 }
 
-/// Returns the robots.txt of a case: the whole text if it is short, otherwise only the rule that decides.
+/// Returns the robots.txt of a case: the whole text if it is short and UTF-8, otherwise only the rule that decides.
+/// Returns `None` if the robots.txt was unreachable.
 fn robots(decision: &Decision) -> Option<String> {
     let Some(copy) = decision.copy() else {
         return match decision.reason {
@@ -148,7 +151,7 @@ fn robots(decision: &Decision) -> Option<String> {
 }
 
 const MAX_CASES: usize = 10_000;
-/// How often to try to write a case for the same bot, site and rule.
+/// How often to try to write a case for the same bot, site, verdict, reason and rule.
 const MAX_ATTEMPTS: u32 = 10;
 /// A robots.txt up to this size, in bytes, is written into a case as a whole.
 const MAX_ROBOTS: usize = 4 * 1024;

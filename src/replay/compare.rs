@@ -23,7 +23,7 @@ impl Difference {
     }
 }
 
-/// Returns the fields that contradict other fields of the same line.
+/// Returns the fields that contradict other fields of the same line. `config` says which bot the User-Agent identifies.
 pub(super) fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut differ = |field, logged: Option<&str>, now: Option<&str>| {

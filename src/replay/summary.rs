@@ -47,7 +47,7 @@ pub struct Group {
     pub example: Example,
 }
 
-/// The parts of a decision that a change can affect.
+/// The parts of a decision that the summary shows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Outline {
     pub verdict: String,

@@ -1,5 +1,6 @@
 //! Decides a logged request again as if the configuration, a site's robots.txt or the User-Agent had been different. If
-//! neither the log nor the change has a needed value, the result is [`Unknown`], never a guess.
+//! neither the log nor the change has a needed value, the result is [`Unknown`], except where a comment here or in
+//! `request` names what is assumed.
 
 use std::{
     collections::HashMap,
@@ -138,7 +139,8 @@ impl Scenario {
         self.agent.as_deref()
     }
 
-    /// Returns whether the new configuration has other `[pace]` limits than `old`.
+    /// Returns whether the new configuration has other `[pace]` limits or delays of bots than `old`. Without `old`,
+    /// returns whether it has a `[pace]` section.
     pub(super) fn changes_pace(&self, old: Option<&Config>) -> bool {
         let Some(new) = &self.config else { return false };
         match old {

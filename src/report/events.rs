@@ -15,7 +15,7 @@ pub(super) struct Event {
     pub(super) detail: String,
 }
 
-/// If there are too many events, only the newest are kept.
+/// If there are too many events, only those that were added last are kept.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) kept: VecDeque<Event>,

@@ -93,7 +93,7 @@ pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 #[derive(Debug)]
 pub(super) enum LogLine<'a> {
     Record(Box<Record<'a>>),
-    /// A record of an unknown kind that does not fit into [`Record`].
+    /// A record of an unknown kind that does not fit into [`Record`], or the trace of an erased line.
     Other,
     Empty,
     Unreadable,

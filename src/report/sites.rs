@@ -19,7 +19,7 @@ pub(super) struct Outage {
     pub(super) from: SystemTime,
     /// When the last failed fetch ended.
     pub(super) last: SystemTime,
-    /// `None` if the log shows no successful fetch after the outage.
+    /// When a fetch succeeded again, or robotgate stopped. `None` if the log shows neither.
     pub(super) until: Option<SystemTime>,
     pub(super) failures: u64,
     pub(super) error: String,
@@ -46,7 +46,7 @@ pub(super) struct SiteChange {
     pub(super) rules: Option<(u64, u64)>,
 }
 
-/// If there are too many changes, only the newest are kept.
+/// If there are too many changes, only those that were added last are kept.
 #[derive(Debug, Default)]
 pub(super) struct SiteChanges {
     kept: VecDeque<SiteChange>,
@@ -59,7 +59,7 @@ impl Outages {
     /// Adds the record of a fetch, or of a copy from another robotgate. `log` is the number of the log file.
     pub(super) fn add(&mut self, record: &Record<'_>, log: usize) {
         let (key, time) = (key(record, log), record.time.0);
-        // With `egress`, nothing was fetched, so the record says nothing about the site.
+        // With `egress`, nothing was fetched, so this is no outage of the site.
         let is_egress = (record.holds.as_ref()).is_some_and(|holds| holds.as_str() == AnswerKind::Egress.as_str());
         let since = record.failing_since.filter(|_| !is_egress).map(|since| since.0);
         match (self.open.get_mut(&key), since) {

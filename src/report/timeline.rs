@@ -11,7 +11,7 @@ use super::OutcomeCounts;
 pub(super) struct Timeline {
     /// Length of an interval in seconds.
     width: u64,
-    /// By the number of the interval, counted from 1970.
+    /// The counts of each interval, by its number. The intervals are counted from 1970.
     counts: BTreeMap<u64, OutcomeCounts>,
 }
 

@@ -21,7 +21,7 @@ pub struct Agent<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Match {
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matched, which allows the path.
+    /// The rule that decided. `None` if no rule matched, or for `/robots.txt` in the RFC profile: both allow the path.
     pub rule: Option<RuleId>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Agent<'a> {
         is_within.then_some(found)
     }
 
-    /// Returns whether the agent may fetch all, some or no paths of the site, for a tunnel whose paths are not visible.
+    /// Returns what the agent may fetch of the site as a whole, for a tunnel whose paths are not visible.
     #[must_use]
     pub fn site_access(&self) -> SiteAccess {
         let Some(set) = self.set else {
@@ -160,7 +160,8 @@ impl<'a> Agent<'a> {
         lines.find(self.robots.body(), self.choice(), &path, budget)
     }
 
-    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, even of those with a syntax error.
+    /// Returns the numbers of the agent's `Content-Usage` lines with the longest pattern that matches `path`, even of
+    /// lines with a syntax error.
     #[must_use]
     pub fn usage_lines(&self, path: &[u8]) -> Vec<u32> {
         let path = escape::of_path(self.robots.profile, path);

@@ -1,8 +1,8 @@
 //! Compares two texts of a robots.txt: which rules each agent gained and lost, and which other statements, such as
 //! sitemaps, were added and removed.
 //!
-//! It compares meanings: it ignores comments, the order of lines, repeated rules, and how rules are divided into
-//! groups.
+//! It compares meanings: it ignores comments, the order of rules and statements, repetitions, and how the rules of an
+//! agent are divided into groups.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ use super::{
 pub struct LineChanges {
     /// In the order of the new text. The groups of agents that it does not name come last.
     pub groups: Vec<GroupChange>,
-    /// The statements (lines that are not rules, such as sitemaps) that only the new text has.
+    /// The statements, such as sitemaps, that only the new text has.
     pub statements_added: Vec<ChangedStatement>,
     pub statements_removed: Vec<ChangedStatement>,
     /// Whether `groups` is incomplete, because a complete comparison would take too long.
@@ -46,7 +46,7 @@ pub enum GroupChangeKind {
     Changed,
 }
 
-/// A rule that only one of the texts has.
+/// A rule that only one of the texts has for the agents of a [`GroupChange`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangedRule {
     /// Line number, from 1.
@@ -55,14 +55,15 @@ pub struct ChangedRule {
     pub rule: String,
 }
 
-/// A statement that only one of the texts has, such as a sitemap.
+/// A statement, such as a sitemap, that the other text lacks or has for other agents.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangedStatement {
     pub line: u32,
     pub kind: &'static str,
     /// See [`Statement::value`](super::Statement::value).
     pub value: String,
-    /// The agents that the statement is for, at most 20. Empty if it is for the whole file.
+    /// The agents that the statement is for, at most 20. Empty if it is for the whole file, or if no user-agent line is
+    /// above it.
     pub agents: Vec<String>,
 }
 

@@ -19,8 +19,8 @@ use super::{
 pub(super) struct Draft<'a> {
     pub(super) profile: Profile,
     body: &'a [u8],
-    /// The file, then the normalized form of each pattern that normalization changes, then the zeros that [`Head::at`]
-    /// needs. The four bytes before a normalized form are the pattern's offset in the file.
+    /// The file, then the normalized patterns that can differ from those in the file, then the zeros that [`Head::at`]
+    /// needs. The four bytes before a normalized pattern are the offset of the pattern in the file.
     pub(super) text: Vec<u8>,
     pub(super) patterns: Vec<PatternEntry<u32>>,
     /// Index in `patterns` of the first pattern of each group.
@@ -28,7 +28,7 @@ pub(super) struct Draft<'a> {
     /// The numbers of the groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
-    /// The whole names that Google's parser reads only in part, such as `MJ12bot` (it reads `MJ`).
+    /// The whole names of which Google's parser reads only the start, as in `MJ12bot` (it reads `MJ`), or nothing.
     pub(super) words: Vec<Mention>,
     pub(super) usage: UsageBound,
     /// Whether the next user-agent line belongs to the current group, because the group has no rule yet.

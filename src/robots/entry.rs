@@ -11,7 +11,7 @@ use super::{RuleId, RuleKind, head::Head};
 /// A pattern and its rule. `W` is the integer type for offsets and line numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatternEntry<W> {
-    /// Offset of the normalized pattern in `RobotsTxt::text`.
+    /// Offset of the normalized pattern in the text that contains it: `RobotsTxt::text` or `UsageLines::patterns`.
     start: W,
     line: W,
     /// Length of the literal: the part of the pattern before any wildcard, with which a path must begin.
@@ -132,7 +132,8 @@ impl<W: Offset> PatternEntry<W> {
         self.shape() >= Shape::Wild
     }
 
-    /// Returns the number of entries from the parent ([`super::index`]) to this entry. `None` if there is no parent.
+    /// Returns the number of entries from the parent ([`super::index`]) to this entry, at most [`DISTANCE`]. `None` if
+    /// there is no parent.
     pub(super) fn parent(&self) -> Option<usize> {
         match self.link & DISTANCE {
             0 => None,

@@ -38,7 +38,8 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     Cow::Owned(spelled)
 }
 
-/// Allocates only in the RFC profile, and only for a path with a `%`, a `*`, a `$` or a non-ASCII octet.
+/// Returns `path` in its normalized form. Allocates only in the RFC profile, and only for a path with a `%`, a `*`, a
+/// `$` or a non-ASCII octet.
 pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     let special = |octet: &u8| matches!(octet, b'%' | b'*' | b'$' | 0x80..);
     if profile == Profile::Google || !path.iter().any(special) {
@@ -92,7 +93,7 @@ fn is_the_same_plain(octet: u8, in_query: bool) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~:[]@!&'()+,;=".contains(&octet) || in_query && b"/?#".contains(&octet)
 }
 
-/// Returns whether an ASCII pattern is normalized already.
+/// Returns true only if an ASCII pattern is normalized already.
 fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     match profile {
         Profile::Google => is_upper(pattern),

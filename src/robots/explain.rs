@@ -1,5 +1,4 @@
-//! Explains why a robots.txt allows or disallows a path: which rule decided, and why every other rule lost (RFC 9309
-//! §2.2).
+//! Explains why a robots.txt allows or disallows a path: which rule decided, and why other rules lost (RFC 9309 §2.2).
 //!
 //! It parses the text again, so it is far slower than [`Agent::decide`](super::Agent::decide), with the same result.
 //! The proxy never uses it for a decision.
@@ -19,7 +18,7 @@ use super::{
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Explanation<'a> {
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matches, which allows the path.
+    /// The rule that decided. `None` if no rule matches, or for `/robots.txt` in the RFC profile: both allow the path.
     pub rule: Option<Weighed<'a>>,
     /// Whose rules apply: the requested agent's if the file names it, otherwise everyone's (`*`).
     pub choice: Choice<'a>,
@@ -28,8 +27,8 @@ pub struct Explanation<'a> {
     /// Number of rules in `groups`, or 0 if the path is allowed regardless of them, as `/robots.txt` is in the RFC
     /// profile.
     pub considered: usize,
-    /// The rules that lost, nearest to winning first. A rule that does not match and is shorter than the winner is left
-    /// out, because it would have lost even if it matched.
+    /// The rules that lost, nearest to winning first. A rule that matches only other paths and is shorter than the
+    /// winner is left out, because it would have lost even if it matched.
     pub competitors: Vec<Competitor<'a>>,
 }
 

@@ -88,7 +88,7 @@ impl<'a> AgentLine<'a> {
         String::from_utf8_lossy(self.value)
     }
 
-    /// Returns whether the line names the agents of `choice`. A line with `*` names only [`Choice::Everyone`].
+    /// Returns whether the line names the agents of `choice`. A line for `*` names only [`Choice::Everyone`].
     #[must_use]
     pub fn names(&self, choice: Choice<'_>) -> bool {
         match (Named::read(self.value), choice) {

@@ -1,4 +1,4 @@
-//! The patterns of a file, arranged so that a decision inspects only the few that can match.
+//! The patterns of a file, arranged so that a decision has to match only a few of them with the path.
 //!
 //! A table holds the patterns of one group, or of several groups that apply to the same agent ([`super::ruleset`]). Its
 //! patterns without wildcards come first, sorted as bytes. Those with wildcards follow, highest precedence first or, if
@@ -30,7 +30,8 @@ pub(super) struct PatternRange<W> {
 }
 
 /// If a table has many wildcard patterns, they are sorted into buckets. All patterns in a bucket contain the same two
-/// neighbouring bytes. A decision inspects only the buckets whose two bytes are in the path.
+/// neighbouring bytes, or have no such pair ([`Pair::NONE`]). A decision skips most buckets whose pair is not in the
+/// path.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// In the order of the tables.
@@ -45,7 +46,8 @@ pub(super) struct BucketRange<W> {
     pub(super) end: W,
 }
 
-/// Patterns of one table that contain the same two neighbouring bytes. Each pattern is in only one bucket.
+/// Patterns of one table that contain the same pair, or that contain none ([`Pair::NONE`]). Each pattern is in only one
+/// bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<W> {
     pub(super) pair: Pair,

@@ -1,5 +1,5 @@
-//! Builds the tables of the [`Index`]: sorts the patterns, removes those that can never decide, and links each to its
-//! parent (such as `/a/b` to `/a`). For n patterns, it takes time in proportion to n log n.
+//! Builds the tables of the [`Index`]: sorts the patterns, removes some that can never decide, and links patterns
+//! without wildcards to their parents (such as `/a/b` to `/a`). For n patterns, it takes time in proportion to n log n.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,7 @@ pub(super) struct Layout<'t> {
     tables: Vec<PatternRange<u32>>,
     ranges: Vec<BucketRange<u32>>,
     buckets: Vec<Bucket<u32>>,
-    // Work space that is allocated once for all tables.
+    // Work space that all tables reuse.
     literals: Vec<PatternEntry<u32>>,
     wilds: Vec<PatternEntry<u32>>,
     above: Vec<usize>,
@@ -38,7 +38,7 @@ impl<'t> Layout<'t> {
         }
     }
 
-    /// Builds a table of `entries`, which must be in the order of the file. Returns the table's index.
+    /// Builds a table of `entries`, which can be in any order. Returns the table's index.
     pub(super) fn table<'e>(&mut self, entries: impl Iterator<Item = &'e PatternEntry<u32>>) -> u32 {
         self.literals.clear();
         self.wilds.clear();

@@ -1,7 +1,7 @@
 //! Finds lines of a robots.txt that are ignored, do not mean what they seem to mean, or have no effect.
 //!
-//! Every finding is true for Google's parser. Linting never affects a request and never fails. For n lines, it takes
-//! time in proportion to n log n.
+//! Every finding is true for Google's parser. Linting never affects a request and never fails. A budget limits its work
+//! for patterns with wildcards.
 
 mod catalogue;
 mod groups;
@@ -25,7 +25,7 @@ pub struct Finding {
     pub line: u32,
     pub severity: Severity,
     pub code: Lint,
-    /// What is wrong and what to do, in one or two short sentences that are safe to print in a terminal.
+    /// What is wrong and usually what to do, in a few sentences that are safe to print in a terminal.
     pub message: String,
     /// Another line that the finding involves, such as the earlier of two equal lines.
     pub related: Option<u32>,
@@ -33,7 +33,8 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Returns all findings about a file, by line. Accepts any bytes, and checks only the first [`LIMIT`](super::LIMIT).
+/// Returns all findings about a file, by line. Accepts any bytes, and checks only the first [`LIMIT`](super::LIMIT) of
+/// them.
 ///
 /// ```
 /// use robotgate::robots::{Lint, Severity, lint};

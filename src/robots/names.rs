@@ -28,7 +28,7 @@ pub(super) enum Named<'a> {
     Agent {
         /// The part that Google's parser reads: letters, `-` and `_`, up to the first other character. Can be empty.
         token: &'a str,
-        /// The text up to the first white space or `/`, if it is longer than the token.
+        /// The text up to the first white space or `/`, if it is UTF-8 and longer than the token.
         word: Option<&'a str>,
     },
 }

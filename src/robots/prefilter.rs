@@ -1,6 +1,6 @@
 //! Cheap tests that reject most wildcard patterns before they are matched, because the path lacks bytes that they need.
-//! [`Classes`] are for the few patterns of a small file, a [`PairFilter`] is for many. They reject no pattern that
-//! matches.
+//! [`Classes`] are for tables with few of these patterns, a [`PairFilter`] is for tables with many. They reject no
+//! pattern that matches.
 
 /// Which classes of bytes ([`BY_FREQUENCY`]) a path contains, one bit each. Of a pattern's classes, only the two that
 /// are rarest in paths are tested.

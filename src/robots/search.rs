@@ -1,7 +1,7 @@
 //! The search for the rule that decides a path: the best rule that matches (RFC 9309 §2.2.2). It does not allocate.
 //!
 //! The work for wildcards can be the number of patterns times the length of the path, so a budget limits it. All other
-//! work is at most in proportion to the length of the file.
+//! work is at most in proportion to the lengths of the file and the path.
 
 use super::{
     RuleId,
@@ -26,7 +26,8 @@ pub(super) struct Search<'a> {
     filter: Option<PairFilter>,
     /// Set only when a search that took too long is repeated.
     path_index: Option<&'a PathIndex>,
-    /// Number of bytes that were searched for patterns with wildcards. The search ends once this exceeds `budget`.
+    /// Number of bytes that were searched for patterns with wildcards. Once it exceeds `budget`, no more of these
+    /// patterns are matched.
     searched: usize,
     budget: usize,
 }
@@ -53,8 +54,8 @@ impl<'a> Search<'a> {
         self.searched
     }
 
-    /// Returns whether the search took so long that it skipped patterns, and has to be repeated [`with`](Self::with) an
-    /// index.
+    /// Returns whether the search took so long that it can have skipped patterns, and has to be repeated
+    /// [`with`](Self::with) an index.
     pub(super) fn is_long(&self) -> bool {
         self.path_index.is_none() && self.searched > LONG
     }
@@ -192,7 +193,8 @@ impl<'a> Search<'a> {
 /// A search of up to this number of bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// How many parents of a pattern are compared with the path one by one, before `shared` is computed to skip some.
+/// How many patterns (the first, its parent and so on) are compared with the path one by one, before `shared` is
+/// computed to skip some.
 const SHALLOW: usize = 4;
 
 /// Looking up the bucket of a pair takes as long as testing this many buckets one after the other.

@@ -10,7 +10,7 @@ use super::{
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SiteAccess {
     AllAllowed,
-    /// Every path is disallowed, except `/robots.txt`, which robotgate always allows.
+    /// The rules disallow every path. [`crate::decision`] can nevertheless allow `/robots.txt`.
     AllDisallowed,
     /// The verdict may depend on the path.
     Mixed,

@@ -2,7 +2,7 @@
 //! with the labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
 //!
 //! A line about use applies to the user-agent lines in a row above it; see [`super::statements`]. It means nothing for
-//! a path that a rule disallows, so callers first check that the path is allowed.
+//! a path that a rule disallows. This module does not check that; its callers have to.
 
 mod values;
 
@@ -50,7 +50,8 @@ pub struct Preference {
 /// Whether a site allows a use of its content, when the path is unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SitePreference {
-    /// `false` if the use is forbidden for at least one path.
+    /// `false` if the use is forbidden for at least one path. Each pattern is judged alone, so this can be `false`
+    /// although a longer pattern allows the use for the same paths.
     pub allowed: bool,
     /// Number of a line that says so, from 1. A line about all paths is preferred.
     pub line: u32,
@@ -65,14 +66,14 @@ pub(super) struct UsageLines {
     runs: Box<[Run]>,
     /// The patterns in the lines about use, followed by the zeros that [`Head::at`] needs.
     patterns: Box<[u8]>,
-    /// Number of lines about use plus the user-agent lines above them. Each search reads all of these.
+    /// Number of lines about use plus the user-agent lines above them. A search reads each of these at most once.
     searched: usize,
 }
 
 /// The most memory that [`UsageLines`] can take, computed without parsing the lines.
 #[derive(Debug, Default)]
 pub(super) struct UsageBound {
-    /// Number of lines about use, and their total length in bytes.
+    /// Number of lines that can be about use, and their total length in bytes.
     lines: usize,
     bytes: usize,
     agents: usize,
@@ -312,8 +313,8 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns `None` if the budget does not suffice. Only a pattern with a `*` reduces it: by the number of bytes
-    /// after the literal part (before the `*`), in the pattern and in the path.
+    /// Returns `None` if the budget does not suffice. Only a pattern with a `*` reduces the budget, and only if the
+    /// path begins with the part before the `*`: by the lengths of the remaining pattern and the remaining path.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

@@ -30,7 +30,7 @@ pub struct Sealer {
 pub struct SealState {
     /// Number of lines that the last checkpoint covers; 0 until this sealer has succeeded for the first time.
     pub lines: u64,
-    /// Whether the last attempt to seal failed.
+    /// Whether the last attempt to seal failed, or the thread could not be started or has panicked.
     pub fails: bool,
 }
 
@@ -75,8 +75,8 @@ impl Sealer {
 
     pub fn state(&self) -> SealState {
         let running = self.running.lock();
-        // `close` takes the thread out of `running` before it lets the thread end. So if one ended in `running`, it
-        // panicked.
+        // `close` takes the thread out of `running` before it lets the thread end. So if a thread has ended but is
+        // still in `running`, it panicked.
         let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
         SealState {
             lines: self.shared.lines.load(Ordering::Relaxed),
@@ -104,7 +104,8 @@ impl Shared {
             let is_closed = || closed.try_recv() == Err(TryRecvError::Disconnected);
             let is_last = is_closed();
             let started = Instant::now();
-            // Sleep for as long as this sealing has taken so far, so that a long log does not take a whole CPU core.
+            // Sleep for as long as this sealing has taken so far, at most `MAX_PAUSE`, so that a long log does not take
+            // a whole CPU core.
             let rest = || {
                 std::thread::sleep(started.elapsed().min(MAX_PAUSE));
                 is_closed()
@@ -150,8 +151,8 @@ impl Shared {
     }
 }
 
-/// Returns the pause after a failure. If the log differs from its seal, the pause doubles each time: only a person can
-/// repair that, and each attempt can read a long log.
+/// Returns the pause after a failure. If the log differs from its seal, the pause doubles each time, up to an hour:
+/// only a person can repair that, and each attempt can read a long log.
 fn after_failure(error: &SealError, last: Duration) -> Duration {
     match error {
         SealError::Differs(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),

@@ -1,5 +1,6 @@
 //! Compares the lines of a log with the entries of its tree: the hashes that the lines had when they were sealed.
-//! Continues after differences. Time and memory are linear in the length of the log, whatever differs.
+//! Continues after differences, unless `MAX_AHEAD` lines and entries have nothing in common. Time and memory are linear
+//! in the lengths of the log and the tree, whatever differs.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -143,8 +144,9 @@ where
     Ok(compared)
 }
 
-/// Returns the number of the entry that belongs to the first line, or `size` if all lines are newer than the entries.
-/// Counts back from the first entry that is the hash of one of the first `MAX_AHEAD` lines.
+/// Returns the number of the entry that belongs to the first line. Counts back from the first entry that is the hash of
+/// a line among the first lines (about `MAX_AHEAD`). If there is no such entry, returns `size`, as if all lines were
+/// newer than the entries.
 fn start<E>(
     entries: impl Iterator<Item = Result<Sha256, E>>,
     size: u64,

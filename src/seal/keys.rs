@@ -117,8 +117,8 @@ fn parse(bytes: &[u8]) -> Result<(Note, Checkpoint), NoteError> {
     Ok((note, checkpoint))
 }
 
-/// Loads the private key and completes an interrupted rotation. If there is no key, creates one with the name `origin`.
-/// The last value says whether it did.
+/// Loads the private key, and completes or undoes an interrupted rotation. If there is no public key, creates it with
+/// the name `origin`, and a private key if that is missing too. The last value says whether it created the public key.
 pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, bool), SealError> {
     let is_new = folder.read(VKEY)?.is_none();
     if is_new {
@@ -172,7 +172,8 @@ pub(super) fn rotate(
     Ok(next.public)
 }
 
-/// Reads the file of the private key: the seed of one key, or those of two during a rotation, one a line.
+/// Reads the file of the private key: the seed of one key, or those of two during a rotation, one a line. Returns
+/// nothing if there is no such file.
 fn seeds(folder: &Folder) -> Result<Vec<u8>, SealError> {
     match files::read_secret(&folder.path(KEY)) {
         Err(SecretError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Vec::new()),

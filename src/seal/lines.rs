@@ -30,7 +30,8 @@ pub(super) struct Lines {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LogFile {
     pub(super) path: PathBuf,
-    /// The hash of the first line. It identifies the file, even after a rotation renamed it.
+    /// The tree entry of the first line. It identifies the file, even after a rotation renamed the file or somebody
+    /// erased the line.
     pub(super) first: Sha256,
     /// The time of the first record that has one.
     time: String,
@@ -111,8 +112,8 @@ pub(crate) fn erased_entry(line: &[u8]) -> Option<Sha256> {
     Some(Sha256(HEXLOWER.decode(hash).ok()?.try_into().ok()?))
 }
 
-/// Finds the files of the log: each given path, and its rotated files in the same folder. Returns only files that
-/// contain a record with a time, the oldest first.
+/// Finds the files of the log: each given path, and its rotated files in the same folder. Returns only files in which
+/// [`identify`] finds a record with a time, the oldest first.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
     let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
@@ -146,6 +147,7 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
 }
 
 /// Returns the files of `log`, which are `log` itself and its rotated files in the same folder, the oldest first.
+/// Leaves out files in which it finds no record with a time.
 ///
 /// # Errors
 /// Fails if the folder or a file cannot be read, or if there is no such file.
@@ -189,7 +191,7 @@ fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
 }
 
 /// Returns the number of a rotated file: 2 for `audit.jsonl.2.gz`. Returns 0 for a name without a number, and for a
-/// number of eight digits, which is a date.
+/// number of eight or more digits, which is a date or a time.
 fn number(path: &Path) -> u32 {
     let packed = path.with_extension("");
     let name = if is_gz(path) { &packed } else { path };

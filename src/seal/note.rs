@@ -39,7 +39,7 @@ pub struct Checkpoint {
     pub origin: String,
     pub size: u64,
     pub root: Sha256,
-    /// The new key, if this checkpoint announces one. The old key signs this announcement.
+    /// The new key, if this checkpoint announces one. The old and the new key sign such a checkpoint.
     pub next_key: Option<VerifierKey>,
 }
 
@@ -137,7 +137,7 @@ impl SigningKey {
     }
 }
 
-/// Returns the seed of a new private key: 32 random bytes in base64.
+/// Returns the seed of a new private key: 32 random bytes in base64, and a line feed.
 pub(super) fn new_seed() -> Result<String, std::io::Error> {
     let mut seed = [0; 32];
     let filled = SystemRandom::new().fill(&mut seed);
@@ -235,7 +235,7 @@ impl fmt::Display for Checkpoint {
 const ED25519_TYPE: u8 = 1;
 /// The beginning of the extension line that contains a new key.
 const NEXT_KEY: &str = "next-key ";
-/// Maximum size of a note, in bytes. Leaves room for signatures of witnesses, up to 5 kB each.
+/// Maximum size of a note, in bytes. Leaves room for the signatures of many witnesses.
 const MAX_NOTE: usize = 1024 * 1024;
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub struct Proven {
 /// Makes a proof for each line whose record has this id. Searches all given log files.
 ///
 /// # Errors
-/// Fails if no line has the id, if one of these lines is not sealed yet, or if a file cannot be read.
+/// Fails if no line has the id, if a line with the id is not sealed yet, or if a file is damaged or cannot be read.
 pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, SealError> {
     let folder = Folder(folder.to_owned());
     let chain = Chain::load(&folder, &[])?;

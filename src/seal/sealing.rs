@@ -45,11 +45,11 @@ struct Writer<'a> {
 /// rotated files in other folders.
 ///
 /// `go_on` accepts missing and changed lines: it reads again from the start of the file in which the last sealing
-/// stopped, and seals each line whose hash is not an entry yet. `stop` is called after each `MAX_ROUND` new lines, and
-/// can end sealing early.
+/// stopped. From the first line that differs from its entry on, it seals each line that it does not find among the
+/// remaining entries. `stop` is called after each `MAX_ROUND` new lines, and can end sealing early.
 ///
 /// # Errors
-/// Fails if the folder cannot be used, or if sealed lines are missing or changed and `go_on` is not set.
+/// Fails if the folder or the log cannot be used, or if sealed lines are missing or changed and `go_on` is not set.
 pub fn seal(
     options: &SealOptions,
     logs: &[PathBuf],

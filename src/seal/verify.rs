@@ -70,7 +70,7 @@ pub enum Kind {
     Changed,
     /// Sealed lines are missing before the line that the finding names.
     Missing,
-    /// The line was never sealed.
+    /// The line has no entry of its own: it was added, or repeats a sealed line.
     Added,
     /// The line was sealed, but at another place.
     Moved,
@@ -94,7 +94,8 @@ struct Logs<'a> {
 /// Checks the folder of a seal, and compares the lines of the log with the sealed entries.
 ///
 /// # Errors
-/// Fails if the checkpoint or a log file cannot be read, or if no trusted key signed the checkpoint.
+/// Fails if a checkpoint, a public key or a log file cannot be read, or if no trusted key signed the folder's
+/// checkpoint.
 pub fn verify(what: &Verify) -> Result<Verification, SealError> {
     let folder = Folder(what.folder.clone());
     let chain = Chain::load(&folder, &what.keys)?;

@@ -1,5 +1,6 @@
-//! Access control. If a token is configured, clients must present it. If none is configured, only clients on this
-//! machine are served, and requests from web pages of other origins are refused. Does no I/O.
+//! Access control of the admin listener. If a token is configured, clients must present it. If none is configured, only
+//! clients on this machine are served, and requests from web pages of other origins are refused. The paths in [`OPEN`]
+//! need no token, and web pages may request them. Does no I/O.
 
 use std::{net::IpAddr, sync::Arc};
 

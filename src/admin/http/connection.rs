@@ -1,4 +1,4 @@
-//! Serves one connection of an operator, and limits the time to send a request and to read a response.
+//! Serves one connection of an operator, and limits the time to send the head of a request and to read a response.
 
 use std::{
     io,

@@ -1,5 +1,5 @@
-//! Decides whether a bot may fetch a URL, as the proxy would: with its code and its robots.txt copies. These decisions
-//! are not logged, because no request is sent.
+//! Decides whether a bot may fetch a URL, as the proxy would: with its code, and with its robots.txt copies or a given
+//! robots.txt. These decisions are not logged, because no request of a bot is forwarded.
 
 use std::{
     borrow::Cow,
@@ -55,11 +55,11 @@ pub(super) struct DecisionFields {
     robots_error: Option<String>,
     /// In seconds, if the refusal is temporary.
     retry_after: Option<u64>,
-    /// When the request would be forwarded; `None` if `[pace]` does not delay it.
+    /// When the request would be forwarded; `None` if `[pace]` does not delay it, or if the call gives the robots.txt.
     not_before: Option<Timestamp>,
-    /// The limit of `[pace]` that delays or refuses the request.
+    /// Why `[pace]` delays or refuses the request.
     pace_cause: Option<&'static str>,
-    /// `None` if the bot has no purposes, or if robots.txt disallows the URL.
+    /// `None` if the bot has no purposes, or if something else decided first, such as a rule.
     usage: Option<UsageFields>,
 }
 
@@ -163,7 +163,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
 
 async fn decide(context: &Context, question: &DecideParams, given: Option<&Given>) -> Result<DecisionFields, String> {
     let target = question.target()?;
-    // A limit, because decisions can start fetches and so delay those for bots. The semaphore is never closed.
+    // A limit, because decisions can start fetches, which can delay fetches for bots. The semaphore is never closed.
     let _turn = context.deciding.acquire().await;
     if let Some(given) = given {
         let (Given { generation, lookup }, question) = (given.clone(), question.clone());
@@ -216,7 +216,7 @@ impl Given {
 // === impl DecisionFields ===
 
 impl DecisionFields {
-    /// `later` says when the proxy would forward the request, and which limit of `[pace]` delays it until then.
+    /// `later` says when the proxy would forward the request, and why `[pace]` delays it until then.
     pub(super) fn new(
         generation: &Generation,
         question: DecideParams,

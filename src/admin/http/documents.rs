@@ -1,5 +1,5 @@
-//! Serves the operators' page, openapi.json, the metrics, and the instructions to make clients trust the proxy. All
-//! files are built into the program.
+//! Serves the operators' page, openapi.json, the metrics, the authority's certificate, and the instructions to make
+//! clients trust it. The page and openapi.json are built into the program.
 
 use std::sync::Arc;
 

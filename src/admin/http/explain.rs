@@ -1,5 +1,5 @@
-//! Explains why a bot may or may not fetch a URL, like the command `explain`, with the robots.txt copy that the proxy
-//! has.
+//! Explains why a bot may or may not fetch a URL, like the command `explain`, but with the proxy's robots.txt copy. If
+//! necessary, the proxy fetches the robots.txt first.
 
 use std::{sync::Arc, time::SystemTime};
 

@@ -1,7 +1,7 @@
 //! The filter of the list of refusals: `bot:AcmeBot reason:rule site:example.com since:1h`.
 //!
 //! A refusal passes if each field in the filter has one of the wanted values; a minus sign excludes a value. Words
-//! without a field must occur in the text that the list shows. Reads no clock.
+//! without a field must occur in the bot, the verdict, the reason, the URL, the cause or the id. Reads no clock.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -158,7 +158,7 @@ impl LoggedRefusal<'_> {
         })
     }
 
-    /// Returns what the list shows of the record, in lower case.
+    /// Returns the text in which words without a field must occur, in lower case.
     fn text(&self) -> String {
         let who = self.bot.as_ref().or(self.user_agent.as_ref());
         let shown = [

@@ -12,7 +12,7 @@ pub(super) async fn alive() -> impl IntoResponse {
 }
 
 /// Returns 503 while robotgate stops, or cannot write the audit log or required evidence. A load balancer then sends
-/// bots to another proxy. The text also names lesser problems.
+/// bots to another proxy. Unless robotgate stops or the audit log is stalled, the text also names other problems.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())

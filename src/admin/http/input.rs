@@ -1,4 +1,4 @@
-//! Reads the input of a request: the query of a GET, or the content of a POST.
+//! Reads the input of a request: its query, or its content in JSON.
 
 use std::time::{Duration, SystemTime};
 

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct ConnectionLimiter {
     taken: Arc<Mutex<Vec<Arc<State>>>>,
     free: Arc<Semaphore>,
-    /// Limits how many connections wait for a place.
+    /// Limits how many connections wait for a permit of `free`. Those that wait because their address has too many
+    /// connections do not count.
     waiting: Semaphore,
 }
 
@@ -49,8 +50,8 @@ pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 // === impl ConnectionLimiter ===
 
 impl ConnectionLimiter {
-    /// Waits for a permit. Returns `None` if no connection can be closed within [`MAX_WAIT`], or if too many already
-    /// wait.
+    /// Waits for a permit: up to [`MAX_WAIT`] if `address` has too many connections, and up to [`MAX_WAIT`] more if all
+    /// permits are taken. Returns `None` if that is not enough, or if too many connections already wait.
     pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let slot = match self.free.clone().try_acquire_owned() {
@@ -80,7 +81,8 @@ impl ConnectionLimiter {
         })
     }
 
-    /// While `address` has too many connections, closes the longest idle one, or waits until one is idle.
+    /// If `address` has too many connections, waits until one of them has ended or is idle, and closes the longest idle
+    /// one.
     async fn make_room_for(&self, address: Option<IpAddr>) {
         let same_address = |state: &&Arc<State>| state.address == address;
         let is_full = || self.taken.lock().iter().filter(same_address).count() >= MAX_OF_ONE;
@@ -144,7 +146,7 @@ impl Drop for ResponseGuard<'_> {
 // === impl Activity ===
 
 impl Activity {
-    /// Returns since when the connection is idle; `None` while a handler works on a response, and for [`MAX_SENDING`]
+    /// Returns `last` if the connection is idle; `None` while a handler works on a response, and for [`MAX_SENDING`]
     /// after bytes have begun to wait for the client.
     fn idle_since(&self) -> Option<Instant> {
         let waits = self.sending.is_some_and(|since| since.elapsed() <= MAX_SENDING);
@@ -152,9 +154,10 @@ impl Activity {
     }
 }
 
-/// Maximum number of open connections. The same number can wait for a permit.
+/// Maximum number of open connections, for the listener and the socket each. The same number can wait for a permit of
+/// `free`.
 const MAX_CONNECTIONS: usize = 64;
-/// Maximum number of connections from one address.
+/// Maximum number of connections from one address, or to the socket.
 const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;
 /// A client that has not read a response for this long counts as idle.
 const MAX_SENDING: Duration = Duration::from_secs(1);

@@ -118,8 +118,8 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// Searches until it has found `limit` origins or `deadline` has passed. `read` searches the part of the file that
-/// begins at its argument, and returns the rows that it found and the name at which the next part begins.
+/// Searches until it has found `limit` origins, the file ends or `deadline` has passed. `read` searches the part of the
+/// file that begins at its argument, and returns the rows that it found and the name at which the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,
@@ -190,7 +190,7 @@ pub(super) async fn forget(
     let origin = which.origin()?;
     let store = context.live.store();
     context.flush_writes().await;
-    // An unreadable record is removed too, so its origin counts as known.
+    // If the cache file cannot be read now, the origin counts as known, because the file may contain it.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
     // Tell the fleet first, because a request could otherwise fetch the old copy from the fleet again.

@@ -1,4 +1,4 @@
-//! The latest refused requests: for programs that poll them, and as files.
+//! The latest requests that were not allowed: for programs that poll them, and as files.
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc, time::SystemTime};
 
@@ -96,7 +96,8 @@ pub(super) async fn refusals(
     }))
 }
 
-/// Returns the refusals as lines of the audit log, byte for byte.
+/// Returns the refusals as JSON lines, byte for byte as in the audit log. If a response was withdrawn, the log has a
+/// `withdrawn` record instead.
 pub(super) async fn as_lines(
     State(context): State<Arc<Context>>,
     StrictQuery(selection): StrictQuery<Selection>,
@@ -162,7 +163,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Adds the fields `seq` and `why` at the start. The other fields are byte for byte as in the log.
+/// Adds the fields `seq` and `why` at the start. The other fields are byte for byte as in `line`.
 fn listed(number: u64, refusal: &LoggedRefusal<'_>, line: &[u8]) -> Option<Box<RawValue>> {
     let why = Value::from(refusal.why());
     let fields = str::from_utf8(line).ok()?.trim_end().strip_prefix('{')?;

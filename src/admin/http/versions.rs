@@ -26,7 +26,8 @@ pub(super) struct SiteVersions {
     origin: String,
     /// The oldest first. Empty without a store of evidence.
     versions: Vec<Version>,
-    /// The difference between `to` and `from`, by default the version before `to`.
+    /// How `to` differs from `from` or, by default, from the version before `to`. `None` without `to`, or if there is
+    /// no earlier version.
     difference: Option<Difference>,
 }
 

@@ -186,11 +186,11 @@ impl Assumption {
     }
 }
 
-/// How many logged requests are decided together, with one read of the store of evidence.
+/// How many logged requests the replayer gets at once.
 const AT_ONCE: usize = 512;
 /// After this time, no further decision begins.
 const MAX_TIME: Duration = Duration::from_secs(20);
-/// Maximum memory for parsed robots.txt files, in bytes.
+/// Approximate maximum memory for parsed robots.txt and `tdmrep.json` files, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 /// Maximum number of groups of changed decisions in an answer.
 const MAX_GROUPS: usize = 100;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{AuditError, AuditLog, MAX_PENDING, MAX_WAIT, state::State};
 
-/// Reserved room for a future line, until this value is dropped.
+/// Reserved room for a future line, until this value is dropped. Only other reservations leave this room free.
 #[derive(Debug)]
 pub struct Reserved {
     log: Arc<AuditLog>,

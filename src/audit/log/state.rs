@@ -56,9 +56,9 @@ pub(super) struct State {
     pub(super) finished: u64,
     /// The number of the first batch that was lost.
     pub(super) lost: Option<u64>,
-    /// `None` while a thread writes to the output.
+    /// `None` while a thread writes to the output, and after the log has ended.
     pub(super) sink: Option<Sink>,
-    /// Replaces `sink` as soon as no thread writes, for example after log rotation.
+    /// Replaces `sink`, for example after log rotation, as soon as no thread writes or a write fails.
     pub(super) other: Option<Sink>,
     /// A batch of which only a part was written. The log's own thread continues it.
     pub(super) rest: Option<Batch>,

@@ -1,4 +1,4 @@
-//! The log's own thread. It writes the lines that no request waits for. If the output is slow, fails or is not a
+//! The log's own thread. It writes the lines that no request writes in time. If the output is slow, fails or is not a
 //! regular file, it writes all lines.
 
 use std::{
@@ -19,7 +19,7 @@ struct NextCheck {
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Runs until the log is closed and everything is written.
+    /// Runs until the log is closed and everything is written or lost.
     pub(super) fn run(&self) {
         let mut look = None;
         let mut state = self.state.lock();
@@ -135,8 +135,8 @@ impl SharedLog {
     }
 }
 
-/// How often to check for unwritten lines and for a blocked write. A line is written after the second check that finds
-/// it unwritten.
+/// How often to check for unwritten lines and for a blocked write. If no write is running, a line is written after two
+/// checks at the latest.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);

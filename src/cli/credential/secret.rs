@@ -76,8 +76,8 @@ fn random<const N: usize>() -> Result<[u8; N], SecretError> {
     Ok(bytes)
 }
 
-/// Returns the URL of the proxy with `name` and `secret` as user and password. If the proxy listens on all interfaces,
-/// the host is the placeholder `PROXY`.
+/// Returns the URL of the proxy with `name` and `secret` as user and password. If the proxy listens on all interfaces
+/// or on port 0, the host is the placeholder `PROXY`.
 pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     let (scheme, listen) = match &proxy.tls {
         Some(tls) => ("https", &tls.listen),
@@ -95,7 +95,7 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// In characters: the length of 128 random bits in base64.
 const MIN_GIVEN: usize = 22;
-/// In bytes. The proxy ignores a credential if `name:secret` has more than 1024 bytes.
+/// In bytes. The proxy takes a credential for invalid if `name:secret` has more than 1024 bytes.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The credentials file on disk. It is read and replaced as a whole, under a lock on its folder. A change keeps the
-//! file's mode, owner and group, and does not touch other lines.
+//! The credentials file on disk. A change replaces the whole file, under a lock on its folder. It keeps the file's
+//! mode, owner and group, and does not touch other lines.
 
 use std::{
     fs::{self, File, Permissions},

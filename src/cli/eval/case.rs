@@ -48,7 +48,7 @@ struct EvalOutput<'a> {
     group: Option<&'a str>,
     /// What `Content-Usage` lines say for each label: `y`, `n` or null. `None` if the path is disallowed.
     usage: Option<Labels>,
-    /// The `Content-Usage` lines that apply to the path.
+    /// The numbers of the `Content-Usage` lines that apply to the path. Empty if the path is disallowed.
     usage_lines: Vec<u32>,
     /// What `Content-Signal` lines say for each label: `yes`, `no` or null.
     signals: Labels,

@@ -1,4 +1,4 @@
-//! Shows the lines of a robots.txt that matter and their neighbours, with line numbers and escaped for a terminal.
+//! Shows a line of a robots.txt with its neighbours, and user-agent lines: with line numbers, escaped for a terminal.
 
 use std::fmt::Write as _;
 

@@ -210,7 +210,7 @@ fn prohibited(decision: &Decision) -> Option<String> {
     }
 }
 
-/// Returns the delay after the previous request to the site, and which setting demands it.
+/// Returns the delay after the previous request to the site, and what demands it: a setting, or the site itself.
 fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     let policy = decision.question.terms.pace.filter(|_| decision.forwarded)?;
     let limits = decision.limits().ok()??;

@@ -30,8 +30,8 @@ pub(super) enum Source {
 pub(super) struct LintInput {
     /// Where the robots.txt is from, escaped for a terminal.
     pub(super) name: String,
-    /// `None` if the site has no robots.txt. Can be longer than the part that robotgate uses, so that lint can show the
-    /// first ignored bytes.
+    /// `None` if the fetch returned no robots.txt. Can be longer than the part that robotgate uses, so that lint can
+    /// show the first ignored bytes.
     pub(super) body: Option<Vec<u8>>,
     /// `None` unless the robots.txt was fetched from a site.
     pub(super) live: Option<Live>,
@@ -40,7 +40,7 @@ pub(super) struct LintInput {
 /// Why a site has no robots.txt to check.
 pub(super) struct Absence {
     pub(super) text: String,
-    /// Whether the site's operator should correct something. A 404, for example, is no fault.
+    /// Whether something is wrong, such as a fetch that failed. A 404 is no fault.
     pub(super) is_fault: bool,
 }
 
@@ -148,7 +148,7 @@ impl fmt::Display for Source {
 // === impl Absence ===
 
 impl Absence {
-    /// Returns why a site has no rules, or `None` if it has some.
+    /// Returns why there is no robots.txt to check, or `None` if there is one.
     pub(super) fn of(live: &Live) -> Option<Self> {
         let fetched = &live.traced.fetched;
         let (is_fault, text) = match live.answer() {

@@ -1,5 +1,5 @@
-//! Merges two states of an origin, and corrects times after the clock was set. Afterwards, no response or failure looks
-//! younger than it is, and no replaced response comes back.
+//! Merges two states of an origin, so that no replaced response comes back. Also corrects a state after the clock was
+//! set, so that no expired response looks fresh and recent failures do not look old.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 
 impl OriginState {
     /// Merges this state with an `earlier` one, such as the state on disk. Keeps the newer response. Failures of both
-    /// form one series, unless this state has a response.
+    /// form one series, unless this state has a response. If `earlier` is not earlier, it replaces this state.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down. So treat two fetches that ended at most a millisecond apart as the same
@@ -56,8 +56,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the state after the clock was set. Corrects the times of failures. A response whose age is now unknown
-    /// expires.
+    /// Returns the state after the clock was set. After a jump forward, the times of earlier failures are corrected.
+    /// After a jump back, the age of the response is unknown, so the response expires.
     #[must_use]
     pub(crate) fn after_jump(&self, jump: &Jump) -> Self {
         let mut state = self.clone();

@@ -22,8 +22,8 @@ pub enum Answer<'s> {
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $word:literal { meaning: $meaning:literal, severity: $severity:ident, fails: $fails:literal, })+) => {
         words! {
-            /// The kinds of [`Answer`], for the log, the metrics, the API and people. If a decision is based on an
-            /// answer, its reason is the same word as the kind of the answer, except for `rules` and `expired`.
+            /// The kinds of [`Answer`], for the log, the metrics, the API and people. Except for `rules` and `expired`,
+            /// each word is also the reason of the decisions that such an answer determines.
             pub enum AnswerKind {
                 $($(#[$doc])* $name = $word,)+
             }
@@ -105,7 +105,7 @@ kinds! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     Fine,
-    /// Bots may fetch pages, but an operator should find out what is wrong at the site.
+    /// Bots may be able to fetch pages, but the robots.txt has expired, or the site sends errors instead of it.
     Warning,
     /// Bots may fetch nothing.
     Bad,
@@ -114,11 +114,11 @@ pub enum Severity {
 /// The fetch that an answer is based on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceFetch {
-    /// HTTP status, if there was a response.
+    /// HTTP status. `None` if it is unknown, or if the fetch failed for another reason than its status.
     pub status: Option<u16>,
     /// When the fetch ended or, for a copy, when its origin last confirmed it.
     pub fetched: Option<SystemTime>,
-    /// When the robots.txt is fetched again.
+    /// From when on a request needs a new fetch. A fetch in the background can come earlier.
     pub expires: Option<SystemTime>,
 }
 

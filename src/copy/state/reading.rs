@@ -1,5 +1,5 @@
-//! Interprets the state of an origin again after a reload has changed the profile. What a response means can change,
-//! but not when it was received.
+//! Interprets the state of an origin again after the profile has changed. What a response means can change, but not
+//! when it was received.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -9,7 +9,7 @@ use crate::copy::{meaning::is_busy, robots_copy::LARGE};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Returns whether this state was read with the profile of `policy`.
+    /// Returns whether this state was read with the profile of `policy`, or is empty.
     pub fn is_under(&self, policy: &Policy) -> bool {
         self.profile == policy.profile || (!self.is_known() && self.last_good.is_none())
     }

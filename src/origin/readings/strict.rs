@@ -55,7 +55,7 @@ enum Parameters {
     DropBehindProxy,
 }
 
-/// Which escapes in the path are decoded for the comparison with rules, which can be written with or without escapes.
+/// Which escapes are decoded for the comparison with rules, which can be written with or without escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escapes {
     /// Only escapes of characters that need none are decoded, such as `%7E` for `~` (RFC 3986 §6.2.2.2).

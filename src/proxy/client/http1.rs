@@ -1,4 +1,4 @@
-//! A request over HTTP/1.1 (RFC 9112).
+//! A request over HTTP/1.0 or HTTP/1.1 (RFC 9112).
 
 use std::{
     pin::pin,
@@ -64,7 +64,8 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // Only an upgrade to WebSocket is forwarded. For others, the request is forwarded without the upgrade.
+        // Only an upgrade to WebSocket is forwarded. `head` has refused upgrades to HTTP/2 and TLS; the other requests
+        // are forwarded without the upgrade.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }
@@ -202,5 +203,5 @@ impl ClientFault {
     }
 }
 
-/// While this many bytes are unsent, robotgate does not pass on more of the response.
+/// While at least this many bytes are unsent, robotgate does not pass on more of the response.
 const MAX_UNSENT: usize = 16 * 1024;

@@ -128,7 +128,8 @@ impl Exchange {
         match self.timings.first_byte {
             _ if site_failed => tally.failed(),
             Some(first_byte) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
-            // The client left before a response, or the exchange is a tunnel.
+            // The site sent no response and is not the cause, for example because the client left. Or the exchange is a
+            // tunnel.
             None => {}
         }
     }

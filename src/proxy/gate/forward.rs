@@ -1,5 +1,4 @@
-//! Forwards an allowed request to its origin on an idle or a new connection, and passes the response back to the
-//! client.
+//! Forwards a request to its origin on an existing or a new connection, and passes the response back to the client.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -214,6 +213,6 @@ fn settle(
     }
 }
 
-/// Maximum number of connections for one request. robotgate tries another if the origin closed a connection without a
-/// response, or said that it did not process the request.
+/// Maximum number of times that robotgate sends a request. It sends the request again if the origin closed a reused
+/// connection without a response, said that it did not process the request, or demands HTTP/1.1.
 const MAX_TRIES: usize = 3;

@@ -177,8 +177,8 @@ impl Generation {
             changes: changes.clone(),
         };
         let same_store = before.filter(|before| Arc::ptr_eq(&before.store, &store));
-        // If bots begin or cease to need `tdmrep.json` files, start with an empty store. The old one would keep
-        // memory that robots.txt copies may now use, because it shrinks only when files are added.
+        // If bots begin or cease to need `tdmrep.json` files, start with an empty store. The old one is divided into
+        // shards for its old size, so files might not fit into a shard.
         let memory = MemoryShares::of(&config);
         let tdmrep_before = same_store
             .filter(|before| MemoryShares::of(&before.config).is_for_bots() == memory.is_for_bots())
@@ -243,7 +243,8 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
     Ok(Some(Leaves::counted(Arc::new(authority), MAX_LEAVES, minted)))
 }
 
-/// Returns whether both configurations keep the robots.txt copies in the same file, even by different paths.
+/// Returns whether both configurations keep the robots.txt copies in the same file, even by different paths, or both in
+/// no file.
 fn is_same_file(before: &Cache, after: &Cache) -> bool {
     let resolved = |cache: &Cache| {
         let path = cache.path.as_deref()?;

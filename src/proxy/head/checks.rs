@@ -1,4 +1,4 @@
-//! Checks a request's head, so that no two parsers interpret it differently. Pure functions, without I/O.
+//! Checks a request's head, and refuses what parsers are known to interpret differently. Pure functions, without I/O.
 
 use super::HeadError;
 use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, split_login, unsendable};
@@ -30,8 +30,8 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     Some([scheme.as_str().as_bytes(), rest].concat())
 }
 
-/// Removes the login from an ftp URL, so that robotgate never stores it. Returns whether it named a user other than the
-/// anonymous one, and the URL without it. Returns `None` if there is no login.
+/// Removes the login from an ftp URL, so that robotgate never stores it. Returns whether the login names a user other
+/// than the anonymous one, and the URL without the login. Returns `None` if there is no login.
 pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
     let end = memchr::memchr(b':', target)?;
     let scheme = Scheme::parse(&target[..end]).filter(|scheme| scheme.allows_login())?;
@@ -59,7 +59,8 @@ pub(super) fn values_of<'r, 'b>(
         .map(|field| field.value)
 }
 
-/// Returns the value of the Host field. Refuses a request with several Host fields (RFC 9112 §3.2).
+/// Returns the value of the Host field. Refuses a request with several Host fields (RFC 9112 §3.2), and an HTTP/1.1
+/// request without one.
 pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Option<&'b [u8]>, HeadError> {
     let mut hosts = values_of(request, "host");
     let host = hosts.next();
@@ -74,7 +75,8 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
 }
 
 /// Returns a value for the Host field in the spelling of the request target, or `None` if the field needs no change.
-/// Fails if the two name different hosts, or if one of them is not valid or can be read in two ways.
+/// Fails if the two name different hosts or ports, or if one of them is not valid. `target` checks what this function
+/// leaves unchecked, such as a plain host that is the same in both.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));

@@ -6,8 +6,8 @@
 
 use super::{HeadError, checks::values_of};
 
-/// Refuses a `Connection` field that names a field for the origin. The proxy would have to remove that field, so the
-/// origin would get a different request from the one that was decided.
+/// Refuses a `Connection` field that names one of the fields in `END_TO_END`. The proxy would have to remove that
+/// field, so the origin would get a different request from the one that was decided.
 pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     for option in options(request, "connection") {
         if !is_token(option) {
@@ -50,7 +50,7 @@ pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool,
             return wrong("it asks for HTTP/2 without TLS or an upgrade to TLS, which robotgate does not support");
         }
     }
-    // Other upgrades, and any in HTTP/1.0, are ignored (RFC 9110 §7.8).
+    // Other upgrades, and a WebSocket in HTTP/1.0, are ignored (RFC 9110 §7.8).
     if !upgrade.eq_ignore_ascii_case(b"websocket") || request.version == Some(0) {
         return Ok(false);
     }
@@ -95,7 +95,7 @@ fn is_token(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(crate::bot::is_token)
 }
 
-/// Fields for the origin, which a request must not list in `Connection`.
+/// Fields that a request must not list in `Connection`: they are for the origin, or say where the content ends.
 const END_TO_END: [&str; 22] = [
     "accept",
     "accept-encoding",

@@ -1,5 +1,5 @@
-//! The page `http://robotgate.internal/problems`, which explains each problem. Refusals and errors link to it in their
-//! `type` member (RFC 9457 §3.1.1).
+//! The page `http://robotgate.internal/problems`, which explains the reasons of decisions and most errors. Refusals and
+//! errors link to it in their `type` member (RFC 9457 §3.1.1).
 
 use std::fmt::Write as _;
 

@@ -72,8 +72,8 @@ impl Accepting {
                 }
             }
         }
-        // The kernel queued at most `BACKLOG` connections before this loop. Without a limit, new ones could keep it
-        // running.
+        // The kernel queued about `BACKLOG` connections at most before this loop, unless the socket is inherited.
+        // Without a limit, new connections could keep the loop running.
         for _ in 0..BACKLOG {
             let Some(accepted) = waiting(&self.socket.socket) else {
                 break;
@@ -132,8 +132,8 @@ impl Accepting {
     }
 }
 
-/// Returns a connection from the kernel's queue, or `None` if the queue is empty. Does not use tokio's `accept`,
-/// because tokio may not know of the connection yet.
+/// Returns a connection from the kernel's queue, or `None` if the queue is empty or accepting fails. Does not use
+/// tokio's `accept`, because tokio may not know of the connection yet.
 fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
         Ok((stream, _)) => stream,

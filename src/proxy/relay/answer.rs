@@ -78,8 +78,8 @@ impl Relay<'_> {
             state.left = length;
         }
         if has_content && length.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
-            // Over HTTP/2, a response may lack a length, but a client of HTTP/1.1 has to know where the content ends
-            // (RFC 9112 §6.3).
+            // A response may have no length, as over HTTP/2 or if the origin ends it by closing the connection. But a
+            // client of HTTP/1.1 has to know where the content ends (RFC 9112 §6.3).
             match end {
                 true => head.insert_header(header::CONTENT_LENGTH, "0"),
                 false => head.insert_header(header::TRANSFER_ENCODING, "chunked"),

@@ -47,7 +47,7 @@ impl Problem<'_> {
     pub(super) fn kind(&self) -> (StatusCode, ProxyError, &'static str) {
         let status = self.status();
         let title = match self {
-            // If a CONNECT fails, clients show only this phrase, so it says which URL to use.
+            // If a CONNECT fails, most clients show only this phrase, so it says which URL to use.
             Problem::InternalSite(InternalSiteError::PlainHttp) => "Only at http://robotgate.internal/",
             Problem::Loop => "Proxy Loop Detected",
             Problem::Audit => "Audit Log Unavailable",

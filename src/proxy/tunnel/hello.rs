@@ -34,7 +34,8 @@ pub(super) enum FirstBytes {
     NoName,
     /// TLS with this server name, as sent. Some clients send an IP address, although RFC 6066 §3 forbids it.
     Name(String),
-    /// Bytes that begin like TLS, but cannot be parsed. Another TLS library might find a server name in them.
+    /// Bytes that begin like TLS or follow a HelloRetryRequest, but are not one ClientHello that robotgate can read.
+    /// Another TLS library might find a server name in them.
     Unreadable,
 }
 
@@ -162,8 +163,8 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the first handshake message in `records`, as far as it has arrived, and the length of its records. Bytes
-/// that follow it in its last record are returned too.
+/// Returns the first handshake message in `records`, as far as it has arrived, and the length of the records up to its
+/// end. Bytes that follow it in its last record are returned too.
 ///
 /// Skips alerts, because a server may send a warning first. Returns `None` if there is a record of another type.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {

@@ -71,7 +71,7 @@ async fn copy(
     (reading, writing): (TunnelEnd, TunnelEnd),
 ) -> Result<(), TunnelEnd> {
     loop {
-        // `poll_some` allocates the buffer only once bytes have arrived.
+        // `poll_some` reads into a buffer on the stack. Memory on the heap is allocated only once bytes have arrived.
         let read = poll_fn(|cx| poll_some::<BUFFER, _>(&mut from, cx, <[u8]>::to_vec)).await;
         let read = read.map_err(|_| reading)?;
         if read.is_empty() {

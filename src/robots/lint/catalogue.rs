@@ -62,7 +62,7 @@ catalogue! {
 
     /// A byte-order mark, or a part of one, at the start of the file. It is skipped.
     ByteOrderMark = "byte-order-mark", Note;
-    /// A byte-order mark elsewhere. It is not skipped, and makes the line invalid.
+    /// A byte-order mark that begins a line but not the file. It is not skipped, and makes the line invalid.
     MisplacedByteOrderMark = "misplaced-byte-order-mark", Error;
     /// A NUL. A parser ignores the line from the NUL on.
     Nul = "nul", Error;
@@ -90,7 +90,7 @@ catalogue! {
     IndexKey = "index-key", Warning;
     /// A key that some crawlers understand, but not Google's.
     IgnoredKey = "ignored-key", Note;
-    /// A crawl delay that is not a number of seconds, so that no crawler obeys it.
+    /// A crawl delay that is not a number of seconds.
     CrawlDelayValue = "crawl-delay-value", Warning;
     /// A `Content-Signal` or `Content-Usage` line with an invalid value, so that the line or a part of it has no
     /// effect.
@@ -132,7 +132,7 @@ catalogue! {
 
     // Findings about single rules.
 
-    /// A rule before any user-agent, which applies to no agent.
+    /// A rule or a line about the use of content before any user-agent. It applies to no agent.
     RuleBeforeUserAgent = "rule-before-user-agent", Error;
     /// A rule without a pattern, which has no effect.
     EmptyRule = "empty-rule", Note;
@@ -148,7 +148,7 @@ catalogue! {
     DollarInside = "dollar-inside", Warning;
     /// Syntax that has a meaning only in regular expressions.
     RegularExpression = "regular-expression", Warning;
-    /// `/../` or `/./` in a pattern. Clients never send such a path: they resolve it first.
+    /// `/../` or `/./` in a pattern. Clients hardly ever send such a path: they resolve it first.
     DotSegment = "dot-segment", Warning;
     /// An escape of a character that URLs do not escape, such as `%62` for `b`. Google compares it as written.
     NeedlessEscape = "needless-escape", Warning;

@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
     /// Checks a line, such as a sitemap, that is neither a user-agent line nor a rule nor a comment.
     fn other(&mut self, number: u32, text: &'a [u8], findings: &mut Findings) {
         if text.starts_with(BYTE_ORDER_MARK) {
-            // The check in `octets` has reported this line.
+            // The check in `octets` has reported this line, unless it is only a byte-order mark, which is harmless.
             return;
         }
         let Some(KeyValue { key, value, .. }) = KeyValue::read(Profile::Google, text) else {

@@ -71,8 +71,8 @@ pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     if kept.len() == body.len() {
         return body;
     }
-    // The part ends with a line end, so the last line of `Lines` is empty and has the number of the first line that is
-    // cut.
+    // The part is empty or ends with a line end, so the last line of `Lines` is empty and has the number of the first
+    // line that is cut.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
     let message = "The file continues past 500 KiB, where Google and robotgate stop reading: this line and all after \
                    it have no effect. Shorten the file, best with fewer and broader patterns.";
@@ -134,8 +134,8 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns the first character that is invisible or looks like a space. Ignores zero-width joiners, because some
-/// languages need them.
+/// Returns the first character that is invisible or looks like a space. Ignores zero-width joiners and non-joiners,
+/// because some languages need them.
 fn invisible(text: &[u8]) -> Option<char> {
     let is_joiner = |char: char| matches!(char, '\u{200c}' | '\u{200d}');
     let is_invisible = |char: &char| !is_plain(*char) && !char.is_control() && !is_joiner(*char);

@@ -21,8 +21,8 @@ pub(crate) fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Parses a `Content-Usage` dictionary, such as `train-ai=n, search=y`. Returns the known labels in it, and for each
-/// whether the site allows that use.
+/// Parses a `Content-Usage` dictionary, such as `train-ai=n, search=y`. Returns the known labels with a valid value,
+/// and for each whether the site allows that use.
 pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
     let labels = Vocabulary::ContentUsage.labels().iter();
     labels
@@ -30,8 +30,8 @@ pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool
         .filter_map(|(label, said)| Some((label, said?)))
 }
 
-/// Parses a `Content-Signal` value, such as `ai-train=no, search=yes`. Returns the known labels in it, and for each
-/// whether the site allows that use.
+/// Parses a `Content-Signal` value, such as `ai-train=no, search=yes`. Returns the known labels with a valid value, and
+/// for each whether the site allows that use.
 pub fn content_signal(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
     let labels = Vocabulary::ContentSignal.labels().iter();
     labels
@@ -63,8 +63,8 @@ pub(super) fn usage(value: &[u8]) -> Values {
     values
 }
 
-/// Parses items such as `search=yes`, in any case. Ignores unknown keys, and values other than `yes` and `no`. For the
-/// same key, `no` wins over `yes`.
+/// Parses items such as `search=yes`, in upper or lower case. Ignores unknown keys, and values other than `yes` and
+/// `no`. For the same key, `no` wins over `yes`.
 pub(super) fn signals(value: &[u8]) -> Values {
     let mut values = Values::default();
     for signal in value.split(|byte| *byte == b',') {

@@ -24,10 +24,11 @@ pub(super) struct BotAtSite {
     gap_cause: Option<&'static str>,
     /// Why the pace forbids every request, if it does.
     pace_error: Option<String>,
-    /// The earliest time of the bot's next request; `None` if that is now.
+    /// When the bot's next request would be forwarded; `None` if `[pace]` does not delay it.
     not_before: Option<Timestamp>,
     pace_cause: Option<&'static str>,
-    /// What the site says about using its first page; `None` if the bot has no purposes or may not fetch the page.
+    /// What the site says about using its first page; `None` if the bot has no purposes, or if something else decides
+    /// first, such as a rule.
     usage: Option<UsageFields>,
 }
 

@@ -26,7 +26,8 @@ pub(super) fn write(
     if !named.is_empty() {
         writeln!(out)?;
         let rule = why.line;
-        // Many user-agent lines can name the bot, so show only the last few of them above the rule that decided.
+        // Many user-agent lines can name the bot, so show only the last few of them above the rule that decided or, if
+        // no rule decided, the first few.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),
@@ -111,8 +112,8 @@ fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
 
-/// Writes a row for each rule: its line, its text, and why it lost. In a very narrow terminal, each reason has its own
-/// row.
+/// Writes a row for each rule: its line, its text, and why it lost. If the reasons are too wide to stand beside the
+/// texts, each reason has its own row.
 fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, out: &mut String) -> Result {
     let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
     let digits = digits.unwrap_or(0).max(4);
