@@ -81,7 +81,10 @@ pub enum Output {
 /// Why the log could not be opened, or why a line could not be logged.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    #[error("audit.path: cannot open the audit log {}: {error}; check the path and its permissions", path.display())]
+    #[error("audit.path: cannot open the audit log {}: {error}; {}", path.display(), match error.kind() {
+        io::ErrorKind::StorageFull => "make room on the disk",
+        _ => "check the path and its permissions",
+    })]
     Open { path: PathBuf, error: io::Error },
     #[error("cannot write the audit log to stdout: {0}")]
     Stdout(io::Error),

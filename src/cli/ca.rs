@@ -31,13 +31,18 @@ enum Action {
 
 /// Shows or prints the certificate, but never creates one.
 pub fn run(args: &CaArgs) -> ExitCode {
-    let https = match load(args.config.as_deref(), &args.overrides) {
-        Ok((config, _)) => config.https,
+    let (https, sources) = match load(args.config.as_deref(), &args.overrides) {
+        Ok((config, sources)) => (config.https, sources),
         Err(error) => return fail(&error),
     };
     let authority = match Authority::load(&https.ca_certificate, &https.ca_key, SystemTime::now()) {
         Ok(authority) => authority,
-        Err(error) => return fail(&error),
+        Err(error) if sources.file().is_some() => return fail(&error),
+        Err(error) => {
+            return fail(&format_args!(
+                "{error}. If the proxy runs with a configuration file, name it with --config"
+            ));
+        }
     };
     let text = match args.action {
         Action::Export => authority.certificate_pem().to_owned(),

@@ -165,7 +165,10 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     let path = args.ca.as_ref().unwrap_or(&config.https.ca_certificate);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     if intercepts && args.write.is_none() {
-        notes.extend(unreadable(&path, &sources));
+        match unreadable(&path, &sources) {
+            Some(note) => notes.push(note),
+            None => drop(certificates(&path, &sources)?),
+        }
         hint = only_for_some(&path, args, &sources);
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));

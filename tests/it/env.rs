@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use tokio::process::Command;
 
-use crate::support::{CliOutput, Gate, Origin, ROBOTS, Reply, programs::needs};
+use crate::support::{CliOutput, Gate, Origin, ROBOTS, Reply, origin_root_pem, programs::needs};
 
 /// Returns the settings for a client of this gate. The name of the client's folder contains a space and a quote. `more`
 /// contains further arguments, in which `@DIR@` is replaced by the path of a folder.
@@ -543,6 +543,11 @@ async fn env_reads_the_proxy_and_the_authority_from_the_configuration() {
     );
 
     fs::write(folder.path().join("ca.pem"), "").unwrap();
+    let empty = with_config("[https]\nca-certificate = \"ca.pem\"\nca-key = \"k\"").await;
+    assert!(empty.errors.contains("ca.pem contains no certificate"), "{empty:?}");
+    assert_eq!((empty.code, &*empty.out), (Some(1), ""));
+
+    fs::write(folder.path().join("ca.pem"), origin_root_pem()).unwrap();
     fs::set_permissions(folder.path().join("ca.pem"), fs::Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let all =

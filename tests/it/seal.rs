@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Instant,
@@ -252,4 +253,33 @@ async fn a_kill_while_sealing_leaves_one_history() {
         found.out
     );
     eprintln!("{killed} of {rounds} sealings were killed before their end");
+}
+
+#[tokio::test]
+async fn what_root_seals_belongs_to_the_owner_of_the_folder() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: needs root");
+        return;
+    }
+    const OWNER: u32 = 12_345;
+    let folder = log_of(0..300);
+    let state = folder.path().join("seal");
+    fs::create_dir(&state).expect("a folder");
+    std::os::unix::fs::chown(&state, Some(OWNER), Some(OWNER)).expect("root may");
+    assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+    assert_eq!(seal(folder.path(), &["rotate-key"]).await.code, Some(0));
+    let (mut left, mut files) = (vec![state], 0);
+    while let Some(path) = left.pop() {
+        let data = fs::metadata(&path).expect("it exists");
+        assert_eq!((data.uid(), data.gid()), (OWNER, OWNER), "{}", path.display());
+        files += u32::from(data.is_file());
+        if data.is_dir() {
+            left.extend(
+                fs::read_dir(&path)
+                    .expect("a folder")
+                    .map(|entry| entry.expect("an entry").path()),
+            );
+        }
+    }
+    assert!(files > 5, "{files}");
 }
