@@ -372,6 +372,10 @@ fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proo
         return Ok(Proof::None);
     }
     let address: SocketAddr = logged.client.parse().map_err(|_| Unknown::Address)?;
+    // With `audit.mask-client`, the log has the port 0, which no client has.
+    if address.port() == 0 {
+        return Err(Unknown::Address);
+    }
     let presented = Presented {
         address: Some(address.ip()),
         ..Presented::default()

@@ -101,6 +101,10 @@ mod tests {
             assert!(meaning.ends_with('.'), "{meaning}");
         }
         assert!(
+            body.contains("<dt id=\"http_request_denied\">"),
+            "an exceeded limit links to it"
+        );
+        assert!(
             body.contains("<code>robotgate explain --config FILE --agent BOT URL</code>"),
             "{body}"
         );

@@ -172,11 +172,13 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // A refusal or an exceeded limit (`HttpRequestDenied`) has texts of its own. The other types are only logged.
-        ProxyError::HttpRequestDenied
-        | ProxyError::ClientGone
-        | ProxyError::Idle
-        | ProxyError::Lifetime
-        | ProxyError::Aborted => return None,
+        // A refusal has the same type, but its reason is explained instead.
+        ProxyError::HttpRequestDenied => (
+            "The client, or all clients together, reached a limit of the proxy.",
+            "Send fewer requests at the same time, and try again later. The detail names the limit, which the operator can \
+             raise.",
+        ),
+        // These are only logged.
+        ProxyError::ClientGone | ProxyError::Idle | ProxyError::Lifetime | ProxyError::Aborted => return None,
     })
 }
