@@ -107,7 +107,7 @@ pub struct ExchangeEnd {
     /// The status that the client received; `None` if it received no response.
     pub status: Option<u16>,
     pub error: Option<ProxyError>,
-    /// Bytes of content that the client sent and received.
+    /// Bytes of content that robotgate received from the client, and sent to it.
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// Time from the request's head to the end of the exchange; `None` for a tunnel or a WebSocket.

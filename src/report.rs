@@ -73,6 +73,8 @@ pub struct Report {
     reasons: Top,
     /// The requests that a rule allowed or disallowed, by rule and site.
     rules: Top,
+    /// The refused requests, by site and reason.
+    refused: Top,
     /// The forwarded requests whose verdict was not `allow`, by bot and reason.
     not_enforced: Top,
     /// The requests to which an exemption or an `[[https.tunnel]]` entry applied, by its text and by bot.
@@ -97,6 +99,8 @@ struct Lines {
     /// Lines that are no valid record.
     unreadable: u64,
     empty: u64,
+    /// Lines in the place of erased ones.
+    erased: u64,
     /// Lines whose time is not in the period.
     outside: u64,
 }
@@ -173,6 +177,7 @@ impl Report {
                 LogLine::Record(_) => self.lines.outside += 1,
                 LogLine::Unreadable => self.lines.unreadable += 1,
                 LogLine::Empty => self.lines.empty += 1,
+                LogLine::Erased => self.lines.erased += 1,
                 LogLine::Other => {}
             }
         }
@@ -227,6 +232,9 @@ impl Report {
             self.rules.add([rule.as_str(), site], counts);
         }
         self.forwarded.add(record);
+        if counts.refused > 0 {
+            self.refused.add([site, reason], counts);
+        }
         if counts.not_enforced > 0 {
             self.not_enforced.add([bot, reason], counts);
         }
@@ -254,6 +262,10 @@ impl Report {
         self.timeline.add(request.time, refused);
         self.bots.add([&request.bot, ""], refused);
         self.sites.add([&request.site, ""], refused);
+        self.refused.add(
+            [&request.site, Reason::Usage.as_str()],
+            OutcomeCounts { requests: 1, ..refused },
+        );
         self.reasons.remove_one([&request.reason, ""]);
         self.reasons
             .add([Reason::Usage.as_str(), ""], OutcomeCounts { requests: 1, ..refused });

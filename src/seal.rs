@@ -33,7 +33,7 @@ use self::folder::Folder;
 pub(crate) use self::lines::erased_entry;
 pub use self::{
     background::{SealState, Sealer},
-    lines::{files_of, in_order},
+    lines::files_of,
     note::{NoteError, VerifierKey},
     prove::{Proven, prove},
     sealing::{Sealed, rotate_key, seal},

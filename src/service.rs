@@ -1,5 +1,6 @@
 //! The daemon: starts, reloads on SIGHUP or when the configuration file changes, reopens the audit log on SIGUSR1, and
-//! stops on SIGTERM or SIGINT when the running exchanges have ended. It neither decides nor serves requests.
+//! stops on SIGTERM or SIGINT when the running exchanges have ended, at the latest after `proxy.shutdown-timeout`. It
+//! neither decides nor serves requests.
 
 mod greeting;
 mod history;
@@ -43,7 +44,7 @@ struct Daemon {
     live: Arc<Live>,
     listeners: Arc<Listeners>,
     admin_server: Arc<AdminServer>,
-    /// The Unix socket next to the cache file, for `robotgate cache`.
+    /// The Unix socket next to the cache file, for `robotgate cache` and `robotgate health`.
     socket: Mutex<Option<Serving>>,
     reloads: Reloads,
     notifier: Notifier,
@@ -54,7 +55,7 @@ struct Daemon {
 
 type Reloads = Arc<ArcSwapOption<LastReload>>;
 
-/// Why the daemon cannot start.
+/// Why the daemon cannot start, or has stopped without a signal ([`Listening`](Self::Listening)).
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     #[error(transparent)]
@@ -109,7 +110,7 @@ impl Service {
             .map_err(ServiceError::Runtime)?;
         let ended = runtime.block_on(Self::serve(
             config,
-            sources.options(),
+            absolute(sources).options(),
             source,
             log_format,
             inherited,
@@ -274,7 +275,18 @@ impl Daemon {
     }
 }
 
-/// Logs once a second that the cache file is still being opened.
+/// Names the configuration file by its absolute path, for commands that run in another folder.
+fn absolute(sources: &Sources) -> Sources {
+    let mut sources = sources.clone();
+    if let Some(file) = &mut sources.file
+        && let Ok(absolute) = std::path::absolute(&*file)
+    {
+        *file = absolute;
+    }
+    sources
+}
+
+/// Logs once a second that robotgate is still starting. Usually, it is opening the cache file then.
 async fn log_slow_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
@@ -303,7 +315,7 @@ async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     }
 }
 
-/// Each exchange takes two sockets, and the usual limit is 1,024 open files.
+/// An exchange can take two sockets, and the usual limit is 1,024 open files.
 fn raise_file_limit() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;

@@ -276,8 +276,8 @@ const MIN_PAGES: u64 = 64 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
 /// Bytes of an origin with a typical robots.txt. The store estimates from this how many origins the cache will hold.
 const TYPICAL_WEIGHT: u64 = 4096;
-/// Minimum size of a shard of the cache, in bytes. A copy that does not fit into its shard would be fetched for each
-/// request.
+/// Minimum size of a shard of the cache, in bytes, unless the whole cache is smaller. A copy that does not fit into its
+/// shard would be fetched or read from disk for each request.
 const MIN_SHARD: u64 = 8 * 1024 * 1024;
 
 #[cfg(test)]

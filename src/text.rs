@@ -66,7 +66,7 @@ macro_rules! words {
 pub(crate) use words;
 
 /// Escapes characters that are not safe to show, as in `\u{1b}`, and cuts the text after about `max` bytes. Also
-/// escapes the backslash of a `\u{` in the text, so that different texts never look the same.
+/// escapes the backslash of a `\u{` in the text, so that it does not look like an escaped character.
 pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     let is_simple = || text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\');
     if text.len() <= max && (is_simple() || text.chars().all(is_plain) && !text.contains(ESCAPE)) {
@@ -99,7 +99,7 @@ fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes like [`plain_message`], but keeps line ends and tabs, and puts `indent` before each line except the first.
+/// Escapes like [`plain_message`], but keeps `\n` and tabs, and puts `indent` before each line except the first.
 /// The tabs keep a marker such as `^^^` below the text that it marks.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
@@ -142,7 +142,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Makes `text` safe for a spreadsheet: puts a `'`, which is not shown, before a text that would be run as a formula.
+/// Makes `text` safe for a spreadsheet: puts a `'` before a text that a spreadsheet could run as a formula.
 pub(crate) fn no_formula(text: &str) -> Cow<'_, str> {
     let is_formula = text.trim_start().starts_with(['=', '+', '-', '@']) || text.starts_with(['\t', '\r']);
     match is_formula && text != "-" {
@@ -188,10 +188,11 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// Calls `then` with the text of the time. The crate `time` is too slow for the four timestamps of a request.
+    /// Calls `then` with the text of the time. Formatting with the crate `time` would be too slow for the four
+    /// timestamps of a request.
     pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
-            // The text has only ASCII digits and signs, so this cannot fail.
+            // The text is ASCII, so this cannot fail.
             Some(time) if (0..=9999).contains(&time.year()) => {
                 then(std::str::from_utf8(&digits(time)).unwrap_or_default())
             }

@@ -34,8 +34,8 @@ use crate::{
 };
 
 words! {
-    /// The ways in which a request and its response can fail. The names appear in the `Proxy-Status` field, the audit
-    /// log and the metrics. Most are error types of RFC 9209 §2.3. The last four are robotgate's own.
+    /// The ways in which a request and its response can fail, as in the audit log and the metrics. All but the last
+    /// four are error types of RFC 9209 §2.3, and also appear in the `Proxy-Status` field.
     pub enum ProxyError {
         DnsTimeout = "dns_timeout",
         DnsError = "dns_error",
@@ -68,8 +68,9 @@ words! {
 }
 
 impl ProxyError {
-    /// Returns whether the site or the network on the way to it caused the error, and not the client or robotgate. A
-    /// client that does not read can also cause a [`ConnectionWriteTimeout`](Self::ConnectionWriteTimeout).
+    /// Returns whether the site or the network on the way to it caused the error, and not the client or robotgate. An
+    /// address that robotgate prohibits counts as the site's error. A client that does not read can also cause a
+    /// [`ConnectionWriteTimeout`](Self::ConnectionWriteTimeout).
     pub fn is_of_site(self) -> bool {
         !matches!(
             self,
@@ -88,7 +89,8 @@ impl ProxyError {
 /// Checks that pingora would verify the certificate of `origin` for the origin's name.
 ///
 /// # Errors
-/// Fails if the name has three or more labels and an underscore in the first one. pingora replaces such underscores.
+/// Fails for an https origin if the name has three or more labels and an underscore in the first one. pingora replaces
+/// such underscores.
 pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     let Host::Name(name) = &origin.host else {
         return Ok(());
@@ -123,8 +125,8 @@ pub async fn connect(
 }
 
 fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
-    // pingora disables verification if the server name is empty, so the server name can be an IP address. rustls sends
-    // no SNI for an IP address (RFC 6066 §3).
+    // pingora disables verification if the server name is empty, so pass even an IP address as the server name. rustls
+    // sends no SNI for an IP address (RFC 6066 §3).
     let server_name = match &origin.host {
         Host::Name(name) => name.to_string(),
         Host::Ip(address) => address.to_string(),
@@ -136,7 +138,8 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
 }
 
 /// Returns how long connecting to the next address may take. Each of the `left` untried addresses gets an equal share
-/// of the remaining time, so that an address that does not respond leaves time for the next.
+/// of the remaining time, so that an address that does not respond leaves time for the next, but at least a second (or
+/// `total`, if that is less).
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))

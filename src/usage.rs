@@ -57,7 +57,7 @@ words! {
 }
 
 words! {
-    /// What happens if a site says nothing about a purpose.
+    /// What happens if no statement of a site allows a purpose, and no enforced statement forbids one.
     #[derive(Default)]
     pub enum Unknown {
         /// The use is allowed.

@@ -184,7 +184,7 @@ pub fn poll_some<const MOST: usize, T>(
     Poll::Ready(Ok(take(read.filled())))
 }
 
-/// Returns where the first empty line ends. Lines may end in CRLF or LF.
+/// Returns where the first empty line after another line ends. Lines may end in CRLF or LF.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     let ends = memchr::memchr_iter(b'\n', bytes);
     ends.filter_map(|end| match &bytes[end + 1..] {
@@ -385,7 +385,8 @@ const MAX_READ: u64 = 16 * 1024;
 /// How many bytes to keep of what a client sends while robotgate still serves its previous request.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
 const SLICES: usize = 8;
-/// Writes of at least this size are not copied, because a system call takes less time than the copy.
+/// Of a write of at least this size, only the part is copied that the stream does not accept at once, because a system
+/// call takes less time than the copy.
 const LARGE_WRITE: usize = 16 * 1024;
 
 #[cfg(test)]

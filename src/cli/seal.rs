@@ -3,6 +3,7 @@
 use std::{
     fmt::Write as _,
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -111,6 +112,11 @@ enum SealCommandError {
     Key(NoteError),
     #[error("the audit log is on standard output; name the files of the log")]
     NoLog,
+    #[error(
+        "the seal folder {} belongs to the user with the number {owner}, who could not use files of root: run the command \
+         as that user, for example with \"sudo -u '#{owner}' robotgate seal ...\"", folder.display()
+    )]
+    Owner { folder: PathBuf, owner: u32 },
 }
 
 /// Runs the command. Fails if something is wrong with the log or the seal folder.
@@ -147,18 +153,30 @@ impl SealArgs {
         })
     }
 
-    /// Returns the files in `named`, or if it is empty, the log of the configuration and its rotated files. The oldest
-    /// file comes first.
+    /// Returns the files in `named`, or if it is empty, the log of the configuration and its rotated files.
     fn log_files(&self, named: &[PathBuf]) -> Result<Vec<PathBuf>, SealCommandError> {
         Ok(match (named, self.log()?) {
             ([], None) => Vec::new(),
-            ([], Some(log)) => seal::files_of(log)?,
-            (named, _) => seal::in_order(named)?,
+            ([], Some(log)) => seal::files_of(&log)?,
+            (named, _) => named.to_vec(),
         })
+    }
+
+    /// Fails if root would create files in a folder of another user. That user's proxy could not use them.
+    fn check_owner(folder: &Path) -> Result<(), SealCommandError> {
+        let existing = folder.ancestors().find_map(|folder| fs::metadata(folder).ok());
+        match existing.map(|folder| folder.uid()) {
+            Some(owner) if owner != 0 && rustix::process::geteuid().is_root() => Err(SealCommandError::Owner {
+                folder: folder.to_owned(),
+                owner,
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn seal(&self) -> Result<(String, bool), SealCommandError> {
         let options = self.options()?;
+        Self::check_owner(&options.path)?;
         let logs = match self.logs.is_empty() {
             true => vec![self.log()?.ok_or(SealCommandError::NoLog)?],
             false => self.logs.clone(),
@@ -223,7 +241,9 @@ impl SealArgs {
     }
 
     fn rotate_key(&self) -> Result<(String, bool), SealCommandError> {
-        let key = seal::rotate_key(&self.options()?)?;
+        let options = self.options()?;
+        Self::check_owner(&options.path)?;
+        let key = seal::rotate_key(&options)?;
         let text = format!(
             "the new public key is\n{key}\nHand it out with a checkpoint (robotgate seal checkpoint), as soon as possible.\n"
         );

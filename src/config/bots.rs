@@ -25,7 +25,8 @@ use crate::usage::Purpose;
 pub struct IdentityRules {
     /// How requests that name no bot are handled.
     pub unidentified: Unidentified,
-    /// What happens if a robots.txt disallows a request, unless the bot's `enforcement` says otherwise.
+    /// What happens to requests that a robots.txt disallows, unless the bot's `enforcement` says otherwise, and to
+    /// requests that name no bot.
     pub enforcement: Enforcement,
     /// The credentials file. If it is `None`, robotgate neither asks for credentials nor checks them.
     pub credentials: Option<PathBuf>,

@@ -107,8 +107,8 @@ impl Sources {
         set.map(|set| &set.setting)
     }
 
-    /// Returns `--config FILE` and each `--set`, each with a space before it, for a suggested command. That command reads
-    /// the same environment variables.
+    /// Returns `--config FILE` and each `--set`, each with a space before it, for a suggested command. It leaves out the
+    /// environment variables, which the command reads itself if it runs in the same environment.
     pub fn options(&self) -> String {
         let file = self
             .file

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Reason, RobotsIdentity};
 use crate::{
-    bot::{AgentPattern, Bots, Enforcement, Identity, Proof, Unidentified},
+    bot::{AgentPattern, Bots, Cause, Enforcement, Identity, Proof, Unidentified},
     copy::Policy,
     origin::{HostPattern, Readings, Scheme, Target, readings},
     pace,
@@ -192,11 +192,15 @@ impl Question {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,
             RobotsIdentity::Bot(bot) => bot.enforcement,
-            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard | RobotsIdentity::Refused(Reason::Unidentified) => {
-                self.terms.enforcement
-            }
+            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard => self.terms.enforcement,
+            // A configured bot must not evade its own enforcement, or its proof, by a second User-Agent field.
+            RobotsIdentity::Refused(Reason::Unidentified) if self.is_plainly_unidentified() => self.terms.enforcement,
             RobotsIdentity::Refused(_) => Enforcement::Enforce,
         }
+    }
+
+    fn is_plainly_unidentified(&self) -> bool {
+        self.subject.proof.is_none() && self.subject.identity != Identity::Unidentified(Cause::Several)
     }
 
     /// Returns all readings of the requested path. FTP always has strict readings, because robotgate itself decodes the

@@ -82,7 +82,7 @@ fn push_timeline(out: &mut String, document: &Document) {
         .max(1);
     let key = [
         ("forwarded", "forwarded"),
-        ("unenforced", "disallowed, but forwarded"),
+        ("unenforced", "not enforced"),
         ("refused", "refused"),
     ];
     let key: String = key
@@ -101,7 +101,7 @@ fn push_timeline(out: &mut String, document: &Document) {
     for (index, (start, counts)) in intervals.iter().enumerate() {
         let _ = write!(
             out,
-            "<g><title>{}: {} requests, {} refused, {} forwarded although disallowed</title>",
+            "<g><title>{}: {} requests, {} refused, {} not enforced</title>",
             Minute(*start),
             grouped(counts.requests),
             grouped(counts.refused),

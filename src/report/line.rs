@@ -93,8 +93,10 @@ pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 #[derive(Debug)]
 pub(super) enum LogLine<'a> {
     Record(Box<Record<'a>>),
-    /// A record of an unknown kind that does not fit into [`Record`], or the trace of an erased line.
+    /// A record of an unknown kind that does not fit into [`Record`].
     Other,
+    /// The trace of an erased line.
+    Erased,
     Empty,
     Unreadable,
 }
@@ -114,7 +116,7 @@ impl<'a> LogLine<'a> {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
-            Err(_) if erased_entry(line.trim_ascii_end()).is_some() => Self::Other,
+            Err(_) if erased_entry(line.trim_ascii_end()).is_some() => Self::Erased,
             // A record of an unknown kind may use a known field name with another type. So parse only `event` and
             // `time`.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
@@ -203,7 +205,7 @@ mod tests {
         assert!(matches!(LogLine::parse(line("later").as_bytes()), LogLine::Other));
         let erased =
             br#"{"event":"erased","sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}"#;
-        assert!(matches!(LogLine::parse(erased), LogLine::Other));
+        assert!(matches!(LogLine::parse(erased), LogLine::Erased));
         let with_text = br#"{"event":"erased","sha256":"9f86","note":"x"}"#;
         assert!(matches!(LogLine::parse(with_text), LogLine::Unreadable));
     }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File, Permissions},
     io::{self, ErrorKind, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown},
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -114,23 +114,9 @@ impl Folder {
     }
 }
 
-/// Creates the folder, and those above it, if necessary.
 fn make(folder: &Path) -> io::Result<()> {
     step()?;
-    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-    let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(folder)?;
-    missing.into_iter().rev().try_for_each(keep_owner)
-}
-
-/// Gives what root has created the owner of the folder that contains it. Otherwise, the proxy, which has its own user,
-/// could not use a seal folder in which root has run `robotgate seal`.
-fn keep_owner(path: &Path) -> io::Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let folder = fs::metadata(files::folder_of(path))?;
-    chown(path, Some(folder.uid()), Some(folder.gid()))
+    fs::DirBuilder::new().recursive(true).mode(0o750).create(folder)
 }
 
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -144,7 +130,6 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     }
     file.write_all(bytes)?;
     file.set_permissions(Permissions::from_mode(mode))?;
-    keep_owner(&unfinished)?;
     step()?;
     file.sync_all()?;
     step()?;

@@ -112,8 +112,8 @@ pub(crate) fn erased_entry(line: &[u8]) -> Option<Sha256> {
     Some(Sha256(HEXLOWER.decode(hash).ok()?.try_into().ok()?))
 }
 
-/// Finds the files of the log: each given path, and its rotated files in the same folder. Returns only files in which
-/// [`identify`] finds a record with a time, the oldest first.
+/// Finds the files of the log to seal: each given path, and its rotated files in the same folder. Returns only files in
+/// which [`identify`] finds a record with a time, the oldest first. Of files with the same first line, returns only one.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
     let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
@@ -137,41 +137,27 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
         }
         // A rotation during the listing can hide a file from it, so list again until nothing changed.
         if tries.next().is_none() || list()? == names {
+            // The log itself is the newest file. Sort the others by the numbers in their names first, then by time,
+            // because a clock can have been set back.
             files.sort_by_cached_key(|file| {
                 let is_log = matches!(logs, [log] if *log == file.path);
-                age(&file.path, is_log, Some(file.time.clone()))
+                (is_log, Reverse(number(&file.path)), file.time.clone())
             });
             return Ok(files);
         }
     }
 }
 
-/// Returns the files of `log`, which are `log` itself and its rotated files in the same folder, the oldest first.
-/// Leaves out files in which it finds no record with a time.
+/// Returns `log` and its rotated files in the same folder. Leaves out a `.gz` file next to the file that it is made of,
+/// because the compression may still be running.
 ///
 /// # Errors
-/// Fails if the folder or a file cannot be read, or if there is no such file.
-pub fn files_of(log: PathBuf) -> Result<Vec<PathBuf>, SealError> {
-    let files = log_files(&[log])?;
-    Ok(files.into_iter().map(|file| file.path).collect())
-}
-
-/// Sorts the files of one log, the oldest first.
-///
-/// # Errors
-/// Fails if a file cannot be read.
-pub fn in_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, SealError> {
-    let times = files.iter().map(|path| Ok(identify(path)?.map(|file| file.time)));
-    let times = times.collect::<Result<Vec<_>, SealError>>()?;
-    let mut ordered: Vec<_> = files.iter().cloned().zip(times).collect();
-    ordered.sort_by_cached_key(|(path, time)| age(path, false, time.clone()));
-    Ok(ordered.into_iter().map(|(path, _)| path).collect())
-}
-
-/// Returns the key by which the files of a log are sorted, the oldest first. The log itself is the newest file. Sorts
-/// the others by the numbers in their names first, then by time, because a clock can have been set back.
-fn age(path: &Path, is_log: bool, time: Option<String>) -> impl Ord + use<> {
-    (is_log, Reverse(number(path)), time.is_none(), time)
+/// Fails if the folder cannot be read, or if there is no such file.
+pub fn files_of(log: &Path) -> Result<Vec<PathBuf>, SealError> {
+    let files = rotated(log).map_err(SealError::read(log))?;
+    let paths: Vec<PathBuf> = files.into_iter().map(|(path, _)| path).collect();
+    let is_double = |path: &PathBuf| is_gz(path) && paths.contains(&path.with_extension(""));
+    Ok(paths.iter().filter(|path| !is_double(path)).cloned().collect())
 }
 
 fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {

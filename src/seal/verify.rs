@@ -22,7 +22,7 @@ use crate::{copy::Sha256, files};
 #[derive(Debug, Default)]
 pub struct Verify {
     pub folder: PathBuf,
-    /// The files of the log, the oldest first.
+    /// The files of the log, in any order.
     pub logs: Vec<PathBuf>,
     /// The trusted keys. If there are none, the keys in the folder are trusted.
     pub keys: Vec<VerifierKey>,
@@ -125,8 +125,9 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
         }
     }
     if !what.logs.is_empty() && has_entries {
+        let files = in_tree_order(&folder, found.sealed, &what.logs)?;
         let mut logs = Logs {
-            paths: what.logs.iter(),
+            paths: files.iter(),
             ..Logs::default()
         };
         let lines = iter::from_fn(|| logs.next_entry().transpose());
@@ -135,6 +136,45 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
         (found.lines, found.incomplete) = (compared, logs.incomplete);
     }
     Ok(found)
+}
+
+/// Sorts files by where their lines are in the tree. A file without a sealed line stays behind the file before it, or is
+/// the last if there is none.
+fn in_tree_order(folder: &Folder, size: u64, logs: &[PathBuf]) -> Result<Vec<PathBuf>, SealError> {
+    let mut starts = Vec::with_capacity(logs.len());
+    for path in logs {
+        let (mut lines, mut start) = (Lines::open(path, 0)?, Vec::new());
+        while start.len() < MAX_START
+            && let Some(line) = lines.next_line()?
+        {
+            start.push(entry_of(line).0);
+        }
+        starts.push(start);
+    }
+    let wanted: HashSet<Sha256> = starts.iter().flatten().copied().collect();
+    let mut entries = HashMap::with_capacity(wanted.len());
+    for (number, entry) in (0_u64..).zip(folder.entries(0, size)) {
+        let entry = entry?;
+        if wanted.contains(&entry) {
+            entries.entry(entry).or_insert(number);
+        }
+    }
+    let mut before = None;
+    let first_entry = |start: &Vec<Sha256>| {
+        let sealed = start
+            .iter()
+            .enumerate()
+            .find_map(|(line, hash)| Some((line, entries.get(hash)?)));
+        sealed.map(|(line, entry)| entry.saturating_sub(line as u64))
+    };
+    let mut files: Vec<(u64, PathBuf)> = (logs.iter().zip(&starts))
+        .map(|(path, start)| {
+            before = first_entry(start).or(before);
+            (before.unwrap_or(u64::MAX), path.clone())
+        })
+        .collect();
+    files.sort_by_key(|(entry, _)| *entry);
+    Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
 // === impl Verification ===
@@ -342,5 +382,7 @@ impl fmt::Display for Finding {
     }
 }
 
+/// How many lines of a file to search for one that is sealed.
+const MAX_START: usize = 1_000;
 /// Maximum number of findings to keep. Further ones are only counted.
 const MAX_FINDINGS: usize = 1_000;

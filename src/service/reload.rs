@@ -1,4 +1,5 @@
-//! Reloads the configuration when its file changes or on SIGHUP. A configuration that cannot be used changes nothing.
+//! Reloads the configuration when its file changes or on SIGHUP. If the new configuration cannot be used, the current
+//! one stays in force.
 
 mod changes;
 
@@ -151,11 +152,12 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
-    // `followed_by` creates missing files, so check first whether the reload would fail.
+    // `followed_by` creates missing files, so first check the files that the reload needs.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
-    // After a SIGHUP, also read certificates and similar files again: someone may have replaced them.
+    // After a SIGHUP, also reopen the audit log, and read certificates, keys and resolv.conf again: someone may have
+    // replaced them.
     let generation = before.followed_by(config, cause == HANGUP)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     let open = planned

@@ -59,7 +59,7 @@ impl Notifier {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // Since version 253, systemd treats a report of a reload without the time as a failure.
+            // With `Type=notify-reload`, systemd requires the time (`systemd.service(5)`), so do not report without it.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }

@@ -17,12 +17,12 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct CachedOrigin {
     pub(super) state: ArcSwap<OriginState>,
-    /// Whether the state has been merged with the state on disk.
+    /// Whether the state has been merged with the state on disk, if there is one.
     recalled: AtomicBool,
     /// How many times an operator has made robotgate forget the origin. A task that gets a state from the disk or the
     /// fleet drops that state if this number has changed since the task began.
     forgotten: AtomicU64,
-    /// Whether a fetch runs or waits in the background. It can be out of date, but saves most lookups the lock of
+    /// Whether a fetch runs, or is queued in the background. It can be out of date, but saves most lookups the lock of
     /// [`InFlightFetches`](super::in_flight::InFlightFetches).
     pub(super) fetching: AtomicBool,
     pub(super) tally: Arc<Tally>,

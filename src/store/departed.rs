@@ -37,7 +37,7 @@ impl Departed {
     /// Calls `each` with every tally, and removes those for which it returns `false`. Other threads can add tallies
     /// meanwhile.
     pub(super) fn retain(&self, mut each: impl FnMut(&Origin, &mut Arc<Tally>) -> bool) {
-        // Do not lock the list here: `each` can wait for a lock of the cache, which calls `add` under that lock.
+        // Do not keep the list locked: `each` can wait for a lock of the cache, which calls `add` under that lock.
         let mut departed = std::mem::take(&mut *self.0.lock());
         departed.retain_mut(|(origin, tally)| each(origin, tally));
         // If an evicted origin was cached again and evicted again, its tally is in the list twice.

@@ -42,10 +42,10 @@ pub struct Disk {
 /// Limits of the file with the robots.txt copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin after its robots.txt has expired. A new fetch starts this time anew.
+    /// How long to remember an origin after [`OriginState::useful_until`].
     pub keep: Duration,
-    /// Maximum size of the stored texts and records, in bytes. Above it, robotgate forgets the origins whose robots.txt
-    /// expired first.
+    /// Maximum size of the stored texts and records, in bytes. Above it, robotgate forgets the origins with the
+    /// earliest [`OriginState::useful_until`].
     pub max_bytes: u64,
 }
 
@@ -197,7 +197,7 @@ impl Disk {
         (held, self.shared.max_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of origins whose changes are not written yet.
+    /// Returns the number of changes that are not written yet.
     pub fn waiting(&self) -> usize {
         self.shared.queue.lock().len()
     }

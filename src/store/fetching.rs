@@ -31,7 +31,7 @@ struct Begun<'a, F: Fetch> {
     fetcher: &'a F,
     policy: &'a Policy,
     at: Instant,
-    /// Reserved space in the audit log for the record of this fetch. `None` after the fetch has ended.
+    /// Reserved space in the audit log for the record of this fetch. `None` once the record is written.
     reservation: Option<F::Reservation>,
 }
 
@@ -229,8 +229,8 @@ impl Store {
                 return;
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
-            // If the swap failed, the state was parsed again, read back from disk or forgotten. Try again with the new
-            // state.
+            // If the swap failed, another task has changed the state, for example because an operator made robotgate
+            // forget it. Try again with the new state.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {

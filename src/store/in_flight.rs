@@ -54,7 +54,7 @@ pub(super) struct RunningFetch {
     stage: watch::Receiver<Stage>,
 }
 
-/// A handle on a queued fetch. When the last handle is dropped, the fetch is cancelled.
+/// A handle on a queued fetch. If the last handle is dropped before the fetch has begun, the fetch is cancelled.
 pub(super) struct QueuedFetch {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,

@@ -20,10 +20,11 @@ use crate::{
 
 impl Store {
     /// Returns the state of an origin, and the [`Tally`] in which the caller counts what happens to the request. If the
-    /// robots.txt has expired or is unknown, fetches it and waits at most `wait`.
+    /// robots.txt has to be fetched first ([`Due::Now`]), fetches it and waits at most `wait`.
     ///
     /// # Errors
-    /// Fails if a necessary fetch cannot start, for example because the requester has reached its limit of fetches.
+    /// Fails if a necessary fetch cannot start, for example because the requester has reached its limit of fetches, or
+    /// if evidence is required and the robots.txt cannot be stored as evidence.
     pub async fn lookup<F: Fetch>(
         self: &Arc<Self>,
         query: &Query<'_, F>,
@@ -39,7 +40,7 @@ impl Store {
         };
         if !cached.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // If the disk hangs, there is still time to fetch from the site.
+            // If the disk hangs, the rest of a `wait` of more than a second is left to fetch from the site.
             let patience = wait.min(MAX_DISK_WAIT);
             let _ = tokio::time::timeout(patience, self.recall(&cached, query)).await;
             waited = started.elapsed();

@@ -21,10 +21,10 @@ pub struct Tally {
 pub struct Tallied {
     /// For each verdict, in the order of [`Verdict::ALL`]: the requests that were not forwarded, and those that were.
     pub verdicts: [[u64; 2]; VERDICTS],
-    /// Forwarded requests that the origin answered with a 5xx or not at all.
+    /// Forwarded requests that the origin answered with a 5xx, or that failed because of the origin or the network.
     pub failed: u64,
-    /// Forwarded requests that the origin answered with any status but a 5xx. `micros` is the sum of their times to the
-    /// first byte, in microseconds.
+    /// The other forwarded requests that the origin answered. `micros` is the sum of their times to the first byte,
+    /// without robotgate's own waits, in microseconds.
     pub answered: u64,
     pub micros: u64,
 }
@@ -48,13 +48,14 @@ impl Tally {
         self.counts[2 * verdict as usize + usize::from(forwarded)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a forwarded request that the origin answered with a 5xx or not at all.
+    /// Counts a forwarded request that the origin answered with a 5xx, or that failed because of the origin or the
+    /// network.
     pub fn failed(&self) {
         self.counts[FAILED].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a forwarded request that the origin answered with any status but a 5xx. `took` is the time to the first
-    /// byte.
+    /// Counts a forwarded request that the origin answered and that does not count as [`failed`](Self::failed). `took`
+    /// is the time to the first byte, without robotgate's own waits.
     pub fn answered(&self, took: Duration) {
         self.counts[ANSWERED].fetch_add(1, Ordering::Relaxed);
         self.counts[MICROS].fetch_add(micros(took), Ordering::Relaxed);

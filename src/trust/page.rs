@@ -145,7 +145,7 @@ pub(crate) fn facts(certificate: &Certificate, indent: &str) -> String {
     )
 }
 
-/// Escapes `text` for HTML, between tags or in a quoted attribute.
+/// Escapes `text` for HTML, between tags or in an attribute in double quotes.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

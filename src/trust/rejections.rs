@@ -1,4 +1,4 @@
-//! Remembers a limited number of clients that recently rejected the authority's certificates. Reads no clock.
+//! Remembers which clients rejected the authority's certificates last, up to a maximum number. Reads no clock.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::clients;
 use crate::text::words;
 
-/// The clients that recently rejected the authority's certificates.
+/// The clients that rejected the authority's certificates last.
 #[derive(Debug, Default)]
 pub struct Rejections {
     /// The options that name the configuration in a suggested command, each with a space before it.
@@ -40,7 +40,7 @@ words! {
 pub struct Rejection {
     /// The client's address; for IPv6, only its first 64 bits.
     pub client: IpAddr,
-    /// The User-Agent of the client's last CONNECT that had one.
+    /// The User-Agent of the last CONNECT that had one and in which the client rejected a certificate.
     pub user_agent: Option<String>,
     /// The origin of the last rejection.
     pub origin: String,
@@ -68,7 +68,7 @@ impl Rejections {
     }
 
     /// Returns the `robotgate env` command that prints settings with which the client of this User-Agent trusts the
-    /// certificate.
+    /// certificate. If the client cannot be guessed, the command lists all clients.
     pub fn fix(&self, user_agent: Option<&str>) -> String {
         match user_agent.and_then(clients::guess) {
             Some(name) => format!("robotgate env {name}{}", self.config_options),
@@ -76,8 +76,8 @@ impl Rejections {
         }
     }
 
-    /// Records a rejection. If the caller should log it (at most one a minute), returns how many of this kind the
-    /// client has caused. `user_agent` must contain no control characters.
+    /// Records a rejection. If the caller should log it (at most one a minute for each client and kind), returns how
+    /// many of this kind the client has caused. `user_agent` must contain no control characters.
     pub fn note(
         &self,
         client: IpAddr,

@@ -112,7 +112,7 @@ impl ClientSettings {
     /// Replaces the placeholders in `text`.
     ///
     /// `{roots}` is the file that a client uses instead of the system's root certificates, and `{replaces}` a shell
-    /// comment about that file. Placeholders with `-text` stand for strings in programs, the others for shell words.
+    /// comment about that file. Placeholders with `-text` stand for strings in programs, most others for shell words.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {
             Some(folder) => (&Ca::At(format!("{folder}/roots.pem")), HAS_ROOTS),

@@ -1,5 +1,5 @@
-//! Explains in plain words what is wrong with a server's certificate. It parses the text of rustls' error, because
-//! pingora passes on only that text.
+//! Explains in plain words what is wrong with the certificate of a server or client. It parses the text of rustls'
+//! error, because pingora passes on only that text.
 
 use std::net::IpAddr;
 

@@ -45,7 +45,7 @@ struct Connected {
     progress: Progress,
 }
 
-/// Counts replies and bytes of content. As long as the count grows, the server is not silent.
+/// Grows with the server's replies and with each byte of content. As long as it grows, the server is not silent.
 #[derive(Clone, Default)]
 struct Progress(Arc<AtomicU64>);
 
@@ -116,7 +116,7 @@ impl Ftp {
     /// Returns the head of the response.
     ///
     /// # Errors
-    /// Fails if the server does not keep to the protocol, or its data connection is not allowed.
+    /// Fails if the server does not keep to the protocol, a connection fails, or the data connection is not allowed.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
         self.poll_part(cx).map(|part| match part? {
             Some(Part::Head(head)) => Ok(*head),
@@ -136,7 +136,7 @@ impl Ftp {
         })
     }
 
-    /// Returns a number that grows whenever the server sends something.
+    /// Returns a number that grows while the server replies and sends content.
     pub fn progress(&self) -> u64 {
         self.progress.0.load(Ordering::Relaxed)
     }

@@ -18,7 +18,8 @@ pub struct Http1 {
     wire: Wire,
     /// How many bytes of the next head were already searched for its end.
     seen: usize,
-    /// Whether a login, such as with NTLM, holds for the whole connection. No other client may then use the connection.
+    /// Whether a login, such as with NTLM, may hold for the whole connection. No other client may then use the
+    /// connection.
     personal: bool,
 }
 
@@ -161,7 +162,7 @@ fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), Fault> {
     }
 }
 
-/// The origin is the cause of all errors of the session.
+/// Treats all errors of the session as errors of the origin.
 fn fault(error: Box<pingora::Error>) -> Fault {
     Fault::from_pingora(&error.into_up())
 }

@@ -65,7 +65,8 @@ pub struct OriginConnection {
 
 impl Origins {
     /// Creates an empty set. Certificates are verified against the file `roots`. At most about `max` idle HTTP/1.1
-    /// connections are kept. From about `max` HTTP/2 connections on, each new one replaces an idle one.
+    /// connections are kept. From about `max` HTTP/2 connections on, each new one replaces an idle one, if there is
+    /// one.
     pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -79,9 +80,10 @@ impl Origins {
     }
 
     /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked: an existing one, or
-    /// else a new one to the first address that accepts it. TCP and TLS take at most `within` for all addresses
-    /// together. A new HTTP/2 connection is closed once it has been idle for `idle`. `tried` gets the last address that
-    /// was tried.
+    /// else a new one to the first address that accepts it. TCP and TLS take about `within` for all addresses together.
+    /// If another request is opening a connection that both could share, the wait for it can take as long again. A new
+    /// HTTP/2 connection that requests share is closed once it has been idle for `idle`. `tried` gets the last address
+    /// that was tried.
     ///
     /// # Errors
     /// Fails with the fault of the last address if none accepts a connection in time.
@@ -242,7 +244,7 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long an HTTP/2 connection that is not shared stays open after its only request.
+/// The idle time, as in [`SharedConnection::open`], of an HTTP/2 connection that is not shared.
 const ALONE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

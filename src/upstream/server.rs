@@ -96,7 +96,7 @@ impl Server {
         }
     }
 
-    /// Becomes ready once all queued bytes have been sent.
+    /// Becomes ready once all queued bytes have been sent or, over HTTP/2, have room in the origin's window.
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         match self {
             Self::Http1(server) => server.poll_sent(cx),
@@ -127,7 +127,7 @@ impl Server {
     /// Ends the content of the request.
     ///
     /// # Errors
-    /// Fails if the connection is broken.
+    /// Fails if the connection is broken or, over HTTP/1.1, if the content is shorter than the head says.
     pub fn finish(&mut self) -> Result<(), Fault> {
         match self {
             Self::Http1(server) => server.finish(),
@@ -159,8 +159,8 @@ impl Server {
         }
     }
 
-    /// Returns the number of bytes received since this request got the connection. Over FTP, a reply counts as one
-    /// byte. Always 0 for HTTP/2, because other requests can use the connection too.
+    /// Returns the number of bytes received since this request got the connection. Over FTP, it is [`Ftp::progress`].
+    /// Always 0 for HTTP/2, because other requests can use the connection too.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::Http1(server) => server.bytes_read(),
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Returns a number that grows whenever an FTP server sends something, even before the response. Always 0 for HTTP.
+    /// Returns [`Ftp::progress`], which grows even before there is a response. Always 0 for HTTP.
     pub fn ftp_progress(&self) -> u64 {
         match self {
             Self::Ftp(server) => server.progress(),

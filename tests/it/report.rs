@@ -188,7 +188,7 @@ fn the_page_has_the_same_numbers_and_charts_and_no_script() {
     for part in [
         "<td>Requests</td><td>8</td>",
         "<td>https:/<wbr>/<wbr>b.example</td><td>2026-11-22 11:00 UTC</td><td>2026-11-22 12:00 UTC</td>",
-        "10:00 UTC: 7 requests, 2 refused, 2 forwarded although disallowed",
+        "10:00 UTC: 7 requests, 2 refused, 2 not enforced",
         "<svg class=\"bar\"",
         "prefers-color-scheme: dark",
     ] {

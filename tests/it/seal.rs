@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Instant,
@@ -256,30 +255,56 @@ async fn a_kill_while_sealing_leaves_one_history() {
 }
 
 #[tokio::test]
-async fn what_root_seals_belongs_to_the_owner_of_the_folder() {
+async fn root_does_not_seal_into_the_folder_of_another_user() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: needs root");
         return;
     }
     const OWNER: u32 = 12_345;
     let folder = log_of(0..300);
-    let state = folder.path().join("seal");
-    fs::create_dir(&state).expect("a folder");
-    std::os::unix::fs::chown(&state, Some(OWNER), Some(OWNER)).expect("root may");
-    assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
-    assert_eq!(seal(folder.path(), &["rotate-key"]).await.code, Some(0));
-    let (mut left, mut files) = (vec![state], 0);
-    while let Some(path) = left.pop() {
-        let data = fs::metadata(&path).expect("it exists");
-        assert_eq!((data.uid(), data.gid()), (OWNER, OWNER), "{}", path.display());
-        files += u32::from(data.is_file());
-        if data.is_dir() {
-            left.extend(
-                fs::read_dir(&path)
-                    .expect("a folder")
-                    .map(|entry| entry.expect("an entry").path()),
-            );
-        }
+    let sealed = folder.path().join("seal");
+    fs::create_dir(&sealed).expect("a folder");
+    std::os::unix::fs::chown(&sealed, Some(OWNER), Some(OWNER)).expect("root may");
+    for args in [&[][..], &["rotate-key"]] {
+        let output = seal(folder.path(), args).await;
+        assert!(output.errors.contains("sudo -u '#12345' robotgate seal"), "{output:?}");
+        assert_eq!(output.code, Some(1));
     }
-    assert!(files > 5, "{files}");
+    assert_eq!(fs::read_dir(&sealed).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
+async fn verify_reads_every_file_of_the_log_and_orders_them_by_the_tree() {
+    let folder = log_of(0..100);
+    assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+    let log = folder.path().join("audit.jsonl");
+    let path = |end: &str| folder.path().join(format!("audit.jsonl{end}"));
+    // The names and the numbers in them say nothing about the order.
+    for (end, lines) in [("-20261122-000000", 0..30), (".202609", 30..60), ("", 60..100)] {
+        fs::write(path(end), "").expect("emptied");
+        write(&path(end), lines);
+    }
+    let good = seal(folder.path(), &["verify"]).await;
+    assert!(
+        good.out
+            .contains("100 lines unchanged since sealing\nnothing is wrong\n"),
+        "{}",
+        good.out
+    );
+
+    // The altered file begins with the same line as a copy of the original.
+    let text = fs::read_to_string(path("-20261122-000000")).expect("a file");
+    fs::write(path("-20261122-000000"), text.replace("\"id-7\"", "\"id-999\"")).expect("altered");
+    fs::write(path("-20261122-999999"), &text).expect("a copy");
+    let bad = seal(folder.path(), &["verify"]).await;
+    assert!(bad.out.contains("this line was"), "{}", bad.out);
+    assert_eq!(bad.code, Some(1));
+
+    fs::write(path("-20261122-000000"), &text).expect("restored");
+    fs::write(path("-20261122-999999"), "no record\n").expect("text");
+    assert_eq!(seal(folder.path(), &["verify", "--skip-older"]).await.code, Some(1));
+    fs::rename(path("-20261122-999999"), path("-20261122-999999.gz")).expect("renamed");
+    let unreadable = seal(folder.path(), &["verify", "--skip-older"]).await;
+    assert!(unreadable.errors.contains("999999.gz"), "{unreadable:?}");
+    assert!(log.exists());
 }

@@ -145,7 +145,7 @@ fn verdict(
     }
     if decision.forwarded && decision.verdict != Verdict::Allow {
         let why = match (decision.enforcement, decision.exception()) {
-            (Enforcement::Report, _) => "the bot's enforcement is \"report\"",
+            (Enforcement::Report, _) => "the enforcement is \"report\"",
             (_, Some(_)) => "[[https.tunnel]] lets tunnels to this host through",
             (_, None) => "https.unverifiable is \"allow\"",
         };

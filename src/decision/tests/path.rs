@@ -213,4 +213,15 @@ fn the_enforcement_of_the_terms_is_for_clients_that_are_not_configured() {
             "{robots_identity:?}"
         );
     }
+    // A configured bot could evade its own enforcement and proof in this way.
+    let mut several = question(RobotsIdentity::Refused(Reason::Unidentified), "/", PATH);
+    several.terms.enforcement = Enforcement::Report;
+    several.subject.identity = Identity::Unidentified(Cause::Several);
+    let mut proven = question(RobotsIdentity::Refused(Reason::Unidentified), "/", PATH);
+    proven.terms.enforcement = Enforcement::Report;
+    proven.subject.proof = Some("credential");
+    for question in [several, proven] {
+        let decision = decided(question, &Known::rules(FILE));
+        assert_eq!((decision.reason, decision.forwarded), (Reason::Unidentified, false));
+    }
 }

@@ -1,7 +1,10 @@
 //! Makes the tables of a report.
 
+use std::collections::BTreeSet;
+
 use super::{Cell, Column, Document, Row, Section};
 use crate::{
+    decision::Reason,
     report::{By, Report, top::Largest, waits::Waits},
     text::grouped,
 };
@@ -16,6 +19,7 @@ impl Document {
             sections.push(requests_by(report, *by, most));
         }
         sections.extend([
+            refused(report, most),
             not_enforced(report, most),
             exemptions(report, most),
             outages(report, most),
@@ -93,6 +97,7 @@ fn totals(report: &Report) -> Section {
         ("Reloads that were rejected", events.rejected),
         ("Lines read", lines.read),
         ("Lines outside of the period", lines.outside),
+        ("Lines that were erased", lines.erased),
         ("Lines that cannot be read", lines.unreadable),
     ] {
         add(name, Cell::Count(number));
@@ -157,6 +162,25 @@ fn requests_by(report: &Report, by: By, most: usize) -> Section {
         title,
         notes: left_out(&largest),
         columns: columns(&titles),
+        rows: rows.collect(),
+    }
+}
+
+fn refused(report: &Report, most: usize) -> Section {
+    let largest = report.refused.largest(most, |counts| counts.requests);
+    let rows = largest
+        .rows
+        .iter()
+        .map(|([site, reason], counts)| row([long(site), text(reason), Cell::Count(counts.requests)]));
+    let reasons: BTreeSet<&str> = largest.rows.iter().map(|([_, reason], _)| &**reason).collect();
+    let known = reasons.into_iter().filter_map(Reason::from_word);
+    let mut notes = left_out(&largest);
+    notes.extend(known.map(|reason| format!("{}: {}", reason.as_str(), reason.sentence())));
+    Section {
+        name: "refused",
+        title: "Refused, by site and reason",
+        notes,
+        columns: columns(&[("Site", "site"), ("Reason", "name"), ("Requests", "requests")]),
         rows: rows.collect(),
     }
 }

@@ -67,8 +67,8 @@ impl CopyFile {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Forgets the origins whose state expired first, until the texts and records take at most `max_bytes`. Returns how
-    /// many origins were forgotten.
+    /// Forgets the origins with the earliest [`OriginState::useful_until`], until the texts and records take about
+    /// `max_bytes`. Returns how many origins were forgotten.
     pub fn make_room(&self, max_bytes: u64) -> Result<usize, FileError> {
         let uses = self.database.begin_read()?.open_table(USES)?;
         let mut times = Vec::new();

@@ -154,7 +154,7 @@ impl OriginRecord {
     }
 }
 
-/// Reads the state of an origin. Returns `None` if the origin is unknown or its record is damaged.
+/// Reads the state of an origin. Returns `None` if the origin is unknown, or its record or its text is damaged.
 pub(super) fn known(
     origin: &str,
     origins: &impl ReadableTable<&'static str, &'static [u8]>,

@@ -68,7 +68,7 @@ impl SharedDisk {
         done
     }
 
-    /// Runs `work` on the file for a reader. Logs errors, because no caller does.
+    /// Runs `work` on the file for a reader. Logs errors, except [`FileError::Closed`].
     pub(super) fn read_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         let read = self.with_file(work);
         if let Err(error) = &read
@@ -192,7 +192,7 @@ impl SharedDisk {
         Ok(())
     }
 
-    /// If the file is larger than its limit, forgets origins until it is a tenth smaller than the limit.
+    /// If the texts and records exceed their limit, forgets origins until they take about a tenth less than the limit.
     fn make_room(&self) -> Result<(), FileError> {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let forgotten = self.with_file(|file| match file.held() > max_bytes {

@@ -75,7 +75,7 @@ fn every(settings: &ClientSettings) -> impl Iterator<Item = File> {
     small.chain(rest)
 }
 
-/// Returns whether `robotgate env --write` wrote a file with these contents.
+/// Returns whether these contents have the [`MARK`] of the files that `robotgate env --write` writes.
 pub fn is_ours(contents: &[u8]) -> bool {
     memchr::memmem::find(contents, MARK.as_bytes()).is_some()
 }

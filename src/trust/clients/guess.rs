@@ -1,4 +1,4 @@
-//! Guesses from the User-Agent which client sent a request, for the advice in messages. Does no I/O.
+//! Guesses from the User-Agent which client sent a request. Does no I/O.
 
 /// Returns the name of the client with this User-Agent, as `robotgate env` knows it.
 pub fn guess(user_agent: &str) -> Option<&'static str> {

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, Method, header};
 
-/// Malformed header fields are ignored, as RFC 9110 requires.
+/// The conditions of a request. Ignores a malformed or repeated header field, but takes an `If-Range` that is not a
+/// date for an entity tag.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     range: Option<ByteRange>,

@@ -194,5 +194,5 @@ const IN_LINK: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// Maximum length of an incomplete line, in bytes. Most systems limit names to 255 bytes, and LIST adds about 100.
 const MAX_LINE: usize = 8 * 1024;
 const CHUNK: usize = 16 * 1024;
-/// Width of the column with the names, in characters.
+/// Width of the column with the names. Each byte of a name counts as one character.
 const COLUMN: usize = 50;

@@ -37,7 +37,7 @@ pub(super) enum Failed {
     Fault(Fault),
 }
 
-/// A reply that refuses a command (RFC 959 §4.2).
+/// A reply other than those that a command expects (RFC 959 §4.2). Usually, it refuses the command.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) code: u16,

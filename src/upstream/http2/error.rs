@@ -23,8 +23,8 @@ enum Retry {
 // === impl StreamError ===
 
 impl StreamError {
-    /// Returns whether the origin has certainly not begun to process the request. It can then be retried on another
-    /// connection regardless of its method (RFC 9113 §8.7).
+    /// Returns whether the origin has certainly not begun to process the request, so that the request can be retried on
+    /// another connection regardless of its method (RFC 9113 §8.7). False if [`needs_http1`](Self::needs_http1).
     pub fn is_unprocessed(&self) -> bool {
         self.retry == Retry::Unprocessed
     }

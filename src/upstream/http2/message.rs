@@ -17,7 +17,7 @@ use crate::{
 /// for HTTP/1.1 (RFC 9113 §8.2.2).
 ///
 /// # Errors
-/// Fails if an [`http::Uri`] cannot represent the target's path unchanged; see [`StreamError::needs_http1`].
+/// Fails if an [`http::Uri`] cannot represent the target unchanged; see [`StreamError::needs_http1`].
 pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()>, StreamError> {
     let path = PathAndQuery::from_maybe_shared(Bytes::copy_from_slice(&target.path));
     let path = path.ok().filter(|path| path.as_str().as_bytes() == target.path);

@@ -197,8 +197,8 @@ impl Stream {
         Poll::Ready(())
     }
 
-    /// Returns whether more content can be pushed. False after the end was queued, or after the origin responded early
-    /// (RFC 9113 §8.1) or failed.
+    /// Returns whether more content can be pushed. False after the end was queued, or after
+    /// [`poll_room`](Self::poll_room) found that the origin accepts no more (RFC 9113 §8.1).
     pub fn wants_content(&self) -> bool {
         self.left == Left::More
     }
