@@ -129,7 +129,8 @@ impl Pacer {
         now()
     }
 
-    /// Removes the limits: all waiting requests are sent immediately, and later requests without waiting.
+    /// Removes the limits, because a reload has removed `[pace]`: all waiting requests are sent immediately, and later
+    /// requests do not wait.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         self.each(OriginPacer::release);

@@ -69,7 +69,7 @@ pub enum SealError {
     Locked(PathBuf),
     #[error("{}: nothing is sealed here yet", .0.display())]
     Empty(PathBuf),
-    #[error("{}: none of its keys is the one that you trust", .0.display())]
+    #[error("{}: this seal folder has no public key that --key names", .0.display())]
     Untrusted(PathBuf),
     #[error("{}: the private key with the id {id} is missing; restore it, or seal into a new folder", path.display())]
     NoKey { path: PathBuf, id: String },

@@ -143,7 +143,11 @@ impl Endpoint {
     ) {
         let Some(permit) = self.limiter.take(address).await else {
             let peer = address.map(tracing::field::display);
-            return ratelimited!(info, peer, "operators have too many connections; a new one was closed");
+            return ratelimited!(
+                info,
+                peer,
+                "too many connections to the operators' listener, from this address or from all together; a new one was closed"
+            );
         };
         connection::serve(stream, info, permit, self.routes.clone(), until).await;
     }

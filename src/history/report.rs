@@ -118,8 +118,9 @@ pub(super) struct Span {
 // === impl Span ===
 
 impl Span {
-    /// Chooses the finest resolution in which the history still has what the question needs for its whole time, and the
-    /// shortest step with at most `MAX_POINTS` points. Rounding both ends to the step can add up to two points.
+    /// Chooses the finest resolution that has all counts between `from` and `until` of the question, and the shortest
+    /// step with at most `MAX_POINTS` points. The report can have two points more, because both ends are rounded to the
+    /// step.
     pub(super) fn of(question: &HistoryQuestion<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);

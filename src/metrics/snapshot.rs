@@ -42,7 +42,7 @@ pub struct Snapshot {
 /// How much room the robots.txt copies take on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskUse {
-    /// `None` while the cache file cannot be used.
+    /// Approximate size of the texts and records in the cache file. `None` while the file cannot be used.
     pub bytes: Option<u64>,
     pub max_bytes: u64,
     /// Number of origins whose robots.txt copies wait to be written.

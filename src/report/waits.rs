@@ -31,7 +31,7 @@ pub(super) struct Wait {
 pub(super) struct Waits {
     /// The longest waits and some shorter ones, in no order.
     longest: Vec<Wait>,
-    /// The shortest wait that the last [`cut`](Self::cut) kept, if there were enough waits.
+    /// The shortest of the waits that the last [`cut`](Self::cut) kept. Zero if it kept fewer than `MAX_WAITS`.
     shortest: Duration,
     /// The number of waits for a turn, and how long they took together.
     pub(super) turn: (u64, Duration),

@@ -23,7 +23,7 @@ use crate::{
     text::Timestamp,
 };
 
-/// The configuration file, and a watcher for this file and for the files with secrets that it names.
+/// The configuration file, and a watcher for it and for the files of [`Config::secret_files`].
 pub(super) struct WatchedConfig {
     file: PathBuf,
     sources: Sources,
@@ -50,7 +50,8 @@ pub(super) async fn run(
         };
         match &mut reloads {
             Some(reloads) => {
-                // Watch before reading, so that no change is missed.
+                // Before reading, also watch the files with secrets that the configuration names now, and note the
+                // contents of all files. So no later change is missed.
                 reloads.follow().await;
                 report.reloading();
                 reload(&daemon, &reloads.sources, cause).await;

@@ -68,7 +68,8 @@ pub(super) struct Shown {
 /// The part of a line that names the bot and the URL.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
-    /// The name of the bot and the method. Lines that are not about a request have other words here, or none.
+    /// In the line of a decision, the name of the bot and the method. Other lines have only the bot, other words, or
+    /// nothing here.
     pub(super) who: String,
     pub(super) url: String,
 }
