@@ -3,8 +3,8 @@
 //!
 //! How a request is decided: [`Question::begin`] (in `ruling`) makes the decisions that need no robots.txt. For the
 //! others, `Question::find` lists the ways in which servers may read the path (the function `origin::readings`
-//! normalises it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them, and takes
-//! the first that the rules disallow.
+//! normalises it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them,
+//! and takes the first that the rules disallow.
 //!
 //! All decisions are made here: for the proxy, the API, `explain` and the `[[expect]]` cases of a configuration.
 //! Everything that reports a decision, such as the log, uses the same value.

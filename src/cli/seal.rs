@@ -113,8 +113,8 @@ enum SealCommandError {
     #[error("the audit log is on standard output; name the files of the log")]
     NoLog,
     #[error(
-        "the seal folder {} belongs to the user with the number {owner}, who could not use files of root: run the command \
-         as that user, for example with \"sudo -u '#{owner}' robotgate seal ...\"", folder.display()
+        "the seal folder {} belongs to the user with the number {owner}, or is in a folder of that user, who could not use \
+         files of root: run the command as that user, for example with \"sudo -u '#{owner}' robotgate seal ...\"", folder.display()
     )]
     Owner { folder: PathBuf, owner: u32 },
 }
@@ -162,15 +162,19 @@ impl SealArgs {
         })
     }
 
-    /// Fails if root would create files in a folder of another user. That user's proxy could not use them.
+    /// Fails if root would create files in a folder of another user, or below one. That user's proxy could not use them.
     fn check_owner(folder: &Path) -> Result<(), SealCommandError> {
-        let existing = folder.ancestors().find_map(|folder| fs::metadata(folder).ok());
-        match existing.map(|folder| folder.uid()) {
-            Some(owner) if owner != 0 && rustix::process::geteuid().is_root() => Err(SealCommandError::Owner {
-                folder: folder.to_owned(),
-                owner,
-            }),
-            _ => Ok(()),
+        if !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        let folder = std::path::absolute(folder).map_err(SealError::read(folder))?;
+        // Also look at symbolic links themselves: their owner could let root write elsewhere.
+        let existing = folder
+            .ancestors()
+            .filter_map(|folder| fs::symlink_metadata(folder).ok());
+        match existing.map(|folder| folder.uid()).find(|owner| *owner != 0) {
+            Some(owner) => Err(SealCommandError::Owner { folder, owner }),
+            None => Ok(()),
         }
     }
 
@@ -217,7 +221,11 @@ impl SealArgs {
         let mut text = String::new();
         let mut events = Vec::new();
         for proven in proven {
-            let mut name = format!("{}-{}", prove.id, proven.event);
+            // The line's text must not choose another folder.
+            let event: String = (proven.event.chars())
+                .filter(|c| c.is_ascii_lowercase() || *c == '-')
+                .collect();
+            let mut name = format!("{}-{event}", prove.id);
             if events.contains(&proven.event) {
                 let _ = write!(name, "-{}", proven.entry);
             }

@@ -107,7 +107,7 @@ impl Sources {
         set.map(|set| &set.setting)
     }
 
-    /// Returns `--config FILE` and each `--set`, each with a space before it, for a suggested command. It leaves out the
+    /// Returns `--config FILE` and each `--set`, each with a space before it, for a suggested command. Leaves out the
     /// environment variables, which the command reads itself if it runs in the same environment.
     pub fn options(&self) -> String {
         let file = self

@@ -192,10 +192,14 @@ impl Question {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,
             RobotsIdentity::Bot(bot) => bot.enforcement,
-            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard => self.terms.enforcement,
+            RobotsIdentity::Token(_) => self.terms.enforcement,
             // A configured bot must not evade its own enforcement, or its proof, by a second User-Agent field.
-            RobotsIdentity::Refused(Reason::Unidentified) if self.is_plainly_unidentified() => self.terms.enforcement,
-            RobotsIdentity::Refused(_) => Enforcement::Enforce,
+            RobotsIdentity::Wildcard | RobotsIdentity::Refused(Reason::Unidentified)
+                if self.is_plainly_unidentified() =>
+            {
+                self.terms.enforcement
+            }
+            RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => Enforcement::Enforce,
         }
     }
 

@@ -166,8 +166,8 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
 
-    /// Returns when a request that already has its turn may be sent, or sent again: when the pause is over, and `gap` after
-    /// the last request was sent.
+    /// Returns when a request that already has its turn may be sent, or sent again: when the pause is over, and `gap`
+    /// after the last request was sent.
     pub fn earliest(&self, now: Instant, gap: Duration) -> Instant {
         let last = self.last;
         Reach {

@@ -156,8 +156,8 @@ pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Op
 }
 
 /// Appends `text` as a quoted string of a structured field (RFC 9651 §3.3.3), cut after `max` bytes of `text`. Puts
-/// a backslash before `"` and `\`, and percent-encodes all bytes except printable ASCII, so that no value from outside can
-/// end the string or the header line.
+/// a backslash before `"` and `\`, and percent-encodes all bytes except printable ASCII, so that no value from outside
+/// can end the string or the header line.
 pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');

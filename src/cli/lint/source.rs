@@ -1,5 +1,5 @@
-//! Reads the robots.txt for `robotgate lint` from a file or standard input, or fetches it from a site in the same way as
-//! the proxy.
+//! Reads the robots.txt for `robotgate lint` from a file or standard input, or fetches it from a site in the same way
+//! as the proxy.
 
 use std::{
     ffi::OsString,

@@ -220,8 +220,12 @@ fn the_enforcement_of_the_terms_is_for_clients_that_are_not_configured() {
     let mut proven = question(RobotsIdentity::Refused(Reason::Unidentified), "/", PATH);
     proven.terms.enforcement = Enforcement::Report;
     proven.subject.proof = Some("credential");
-    for question in [several, proven] {
-        let decision = decided(question, &Known::rules(FILE));
+    for mut question in [several, proven] {
+        let decision = decided(question.clone(), &Known::rules(FILE));
         assert_eq!((decision.reason, decision.forwarded), (Reason::Unidentified, false));
+        question.terms.unidentified = Unidentified::Wildcard;
+        question.target.path = b"/private".to_vec();
+        let decision = decided(question, &Known::rules(FILE));
+        assert_eq!((decision.reason, decision.forwarded), (Reason::Rule, false));
     }
 }
