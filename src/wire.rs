@@ -385,7 +385,7 @@ const MAX_READ: u64 = 16 * 1024;
 /// How many bytes to keep of what a client sends while robotgate still serves its previous request.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
 const SLICES: usize = 8;
-/// Of a write of at least this size, only the part is copied that the stream does not accept at once, because a system
+/// For a write of at least this size, only the part that the stream does not accept at once is copied, because a system
 /// call takes less time than the copy.
 const LARGE_WRITE: usize = 16 * 1024;
 

@@ -200,16 +200,17 @@ impl SealArgs {
 
     fn verify(&self, verify: &VerifyArgs) -> Result<(String, bool), SealCommandError> {
         let logs = self.log_files(&verify.logs)?;
+        let has_logs = !logs.is_empty();
         let found = seal::verify(&Verify {
             folder: self.options()?.path,
-            logs: logs.clone(),
+            logs,
             keys: verify.key.as_deref().map_or_else(|| Ok(Vec::new()), trusted)?,
             checkpoints: verify.checkpoint.clone(),
             skip_older: verify.skip_older,
             skip_newer: verify.skip_newer,
         })?;
         let is_good = found.findings.is_empty();
-        Ok((text(&found, !logs.is_empty()), is_good))
+        Ok((text(&found, has_logs), is_good))
     }
 
     fn prove(&self, prove: &ProveArgs) -> Result<(String, bool), SealCommandError> {
@@ -226,10 +227,10 @@ impl SealArgs {
                 .filter(|c| c.is_ascii_lowercase() || *c == '-')
                 .collect();
             let mut name = format!("{}-{event}", prove.id);
-            if events.contains(&proven.event) {
+            if events.contains(&event) {
                 let _ = write!(name, "-{}", proven.entry);
             }
-            events.push(proven.event.clone());
+            events.push(event);
             let write = |end: &str, bytes: &[u8]| -> Result<PathBuf, SealCommandError> {
                 let path = prove.out.join(format!("{name}.{end}"));
                 let result = fs::write(&path, bytes);
