@@ -57,12 +57,15 @@ impl Hop {
     pub fn redirected(&self, location: Option<&[u8]>) -> Result<Self, FetchError> {
         let location = location.ok_or_else(|| FetchError::Redirect("the redirect has no Location".to_owned()))?;
         let lost = |why: &str| {
-            let location = String::from_utf8_lossy(location);
-            // Leave the query out of the error, because it can contain secrets.
-            let location = match location.split_once('?') {
-                Some((path, _)) => format!("{path}?…"),
-                None => location.into_owned(),
-            };
+            // Leave out what can contain secrets: user information, the query and the fragment.
+            let mut location = String::from_utf8_lossy(location).into_owned();
+            if let Some(at) = location.find(['?', '#']) {
+                location.truncate(at + 1);
+                location.push('…');
+            }
+            if let Some((_, host)) = location.rsplit_once('@') {
+                location = format!("…@{host}");
+            }
             FetchError::Redirect(format!("{} ({why})", plain(&location, MAX_LOCATION)))
         };
         let text = std::str::from_utf8(location).map_err(|_| lost("not UTF-8"))?;
@@ -155,8 +158,20 @@ mod tests {
         }
         let error = from("http://a.example").redirected(None).expect_err("no Location");
         assert!(error.to_string().ends_with("the redirect has no Location"), "{error}");
-        let error = led(b"ftp://b.example/\x1b?secret").expect_err("it leads nowhere");
-        assert!(!error.contains("secret") && !error.contains('\x1b'), "{error}");
+    }
+
+    #[test]
+    fn the_error_for_a_location_contains_no_secret() {
+        for (location, shown) in [
+            (&b"ftp://b.example/\x1b?secret"[..], "b.example/"),
+            (b"ftp://b.example/#secret", "b.example/#…"),
+            (b"http://user:secret@b.example/x", "…@b.example/x"),
+            (b"http:user:sec@secret@b.example?secret", "…@b.example?…"),
+        ] {
+            let error = led(location).expect_err("it leads nowhere");
+            assert!(error.contains(shown), "{location:?}: {error}");
+            assert!(!error.contains("secret") && !error.contains('\x1b'), "{error}");
+        }
     }
 
     #[test]

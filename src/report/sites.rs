@@ -58,10 +58,12 @@ pub(super) struct SiteChanges {
 impl Outages {
     /// Adds the record of a fetch, or of a copy from another robotgate. `log` is the number of the log file.
     pub(super) fn add(&mut self, record: &Record<'_>, log: usize) {
+        // With `egress`, nothing was fetched, so this neither is nor ends an outage of the site.
+        if (record.holds.as_ref()).is_some_and(|holds| holds.as_str() == AnswerKind::Egress.as_str()) {
+            return;
+        }
         let (key, time) = (key(record, log), record.time.0);
-        // With `egress`, nothing was fetched, so this is no outage of the site.
-        let is_egress = (record.holds.as_ref()).is_some_and(|holds| holds.as_str() == AnswerKind::Egress.as_str());
-        let since = record.failing_since.filter(|_| !is_egress).map(|since| since.0);
+        let since = record.failing_since.map(|since| since.0);
         match (self.open.get_mut(&key), since) {
             (Some(open), Some(since)) if since <= open.last => {
                 open.last = open.last.max(time);

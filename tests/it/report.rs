@@ -434,9 +434,13 @@ async fn outages_of_two_robotgates_are_counted_apart() {
     };
     let failed = |time, since| fetch(time, site, "unreachable", Some(since));
     // One cannot reach the site from 10:00 to 12:00; the other from 10:30 on, and it stops at 13:00.
+    // An operator closes the site for a while, which ends no outage.
     let log = |one: Value, other: Value| {
         [
-            vec![of(one.clone(), failed("10:00:00", "10:00:00"))],
+            vec![
+                of(one.clone(), failed("10:00:00", "10:00:00")),
+                of(one.clone(), fetch("10:05:00", site, "egress", None)),
+            ],
             vec![
                 of(other.clone(), fetch("10:10:00", site, "rules", None)),
                 of(other.clone(), failed("10:30:00", "10:30:00")),
