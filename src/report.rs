@@ -77,7 +77,7 @@ pub struct Report {
     refused: Top,
     /// The forwarded requests whose verdict was not `allow`, by bot and reason.
     not_enforced: Top,
-    /// The requests to which an exemption or an `[[https.tunnel]]` entry applied, by its text and by bot.
+    /// The forwarded requests to which an exemption or an `[[https.tunnel]]` entry applied, by its text and by bot.
     exemptions: Top,
     errors: Top,
     completions: u64,
@@ -244,7 +244,7 @@ impl Report {
             // Earlier versions did not log what exempted a request.
             (None, None) => (counts.exempt > 0).then_some("exempt"),
         };
-        if let Some(exemption) = exemption {
+        if let Some(exemption) = exemption.filter(|_| counts.refused == 0) {
             self.exemptions.add([exemption, bot], counts);
         }
     }

@@ -219,7 +219,7 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
                 Ok(refusal) => return refusal.into(),
                 Err(error) => {
                     let output = exchange.generation.audit.output();
-                    ratelimited!(error, %error, output, id = exchange.id(), "a response was not passed on");
+                    ratelimited!(error, %error, output, id = exchange.id(), "a response was withheld, but the audit log cannot record this; the client got a 503");
                     Problem::Audit
                 }
             }

@@ -148,7 +148,8 @@ impl Store {
         }
     }
 
-    /// Corrects the recorded times if the machine's clock was set since the last call.
+    /// Corrects the states if the machine's clock was set since the last call. If it was set forward, the times of
+    /// failures move with it. If it was set back, copies expire, because their age is unknown.
     pub(super) fn watch_clock(&self, now: SystemTime) {
         let Some(jump) = self.clocks.look(now) else {
             return;

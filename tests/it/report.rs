@@ -55,6 +55,9 @@ fn day() -> Vec<Value> {
     exempt["exemption"] = json!(".a.example");
     let mut tunnel = decision("10:00:07", "7", ("A", b), ("unverifiable", "unverifiable", true), None);
     tunnel["exception"] = json!("pins its certificate; ticket 4711");
+    // Refused, so the exception let nothing through.
+    let mut refused_tunnel = decision("11:31:00", "8", ("A", c), ("deny", "unreachable", false), None);
+    refused_tunnel["exception"] = json!("pins its certificate; ticket 4711");
     let mut first = fetch("10:00:00", a, "rules", None);
     first["new_text"] = json!(true);
     first["robots_sha256"] = json!(ONE);
@@ -92,7 +95,7 @@ fn day() -> Vec<Value> {
         fetch("11:00:00", b, "unreachable", Some("11:00:00")),
         fetch("11:05:00", b, "unreachable", Some("11:00:00")),
         other,
-        decision("11:31:00", "8", ("A", c), ("deny", "unreachable", false), None),
+        refused_tunnel,
         fetch("11:40:00", "https://10.0.0.1", "egress", Some("11:40:00")),
         fetch("12:00:00", b, "rules", None),
         changed,

@@ -29,7 +29,7 @@ pub(super) enum WriteError {
     Taken(PathBuf),
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("cannot read this system's root certificates in {path}: {error}")]
+    #[error("{path}, the file of this system's root certificates, is not valid PEM: {error}")]
     SystemRoot { path: String, error: pem::PemError },
 }
 

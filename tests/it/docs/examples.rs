@@ -295,7 +295,7 @@ const VOLATILE: [(&str, &str); 20] = [
     (r#"("texts": 2,\s+"bytes": )\d+"#, "${1}NUMBER"),
     (r#""client": ?"127.0.0.1:\d+""#, "CLIENT"),
     (r"([0-9A-F]{2}:){31}[0-9A-F]{2}", "FINGERPRINT"),
-    (r"authority [0-9a-f]{8}", "authority ID"),
+    (r"(authority|key) [0-9a-f]{8}", "$1 ID"),
     (r"AcmeBot:[\w-]{43}@", "SECRET"),
     (r#""version": ?"[^"]+""#, "VERSION"),
     (r#""instance": ?"[0-9a-f]{8}""#, "INSTANCE"),
