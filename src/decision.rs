@@ -3,7 +3,7 @@
 //!
 //! How a request is decided: [`Question::begin`] (in `ruling`) makes the decisions that need no robots.txt. For the
 //! others, `Question::find` lists the ways in which servers may read the path (the function `origin::readings`
-//! normalises it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them,
+//! normalizes it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them,
 //! and takes the first that the rules disallow.
 //!
 //! All decisions are made here: for the proxy, the API, `explain` and the `[[expect]]` cases of a configuration.

@@ -20,10 +20,12 @@
 //!
 //! The core, which uses no socket, no file and no clock:
 //!
-//! - [`robots`]: parses a robots.txt once and matches it many times. A match names the deciding rule and its line.
+//! - [`robots`]: parses a robots.txt once and matches it many times. [`robots::Agent::decide_within`] returns the rule
+//!   that decides, with its line.
 //!   [`robots::explain()`], [`robots::statements`], [`robots::lint()`] and [`robots::changes()`] describe a robots.txt
 //!   to people.
-//! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path.
+//! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path:
+//!   [`origin::readings`] normalizes the path before rules are compared with it.
 //! - [`bot`]: finds out which configured bot sends a request, from the client's credential and its User-Agent. For any
 //!   other bot, finds the name to look for in a robots.txt.
 //! - [`copy`]: what robotgate knows of an origin's robots.txt, as a state machine: the current copy, when to fetch

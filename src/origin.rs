@@ -1,6 +1,6 @@
 //! The **origin** that a robots.txt applies to: scheme, host and port (RFC 6454 §4, RFC 9309 §2.3).
 //!
-//! Hosts are normalised here, so that they can be compared byte by byte. This module resolves no name.
+//! Hosts are normalized here, so that they can be compared byte by byte. This module resolves no name.
 
 mod ftp;
 mod host_port;
@@ -34,7 +34,7 @@ words! {
     }
 }
 
-/// A normalised host.
+/// A normalized host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
     /// A name in lower-case ASCII (punycode), without a trailing dot.

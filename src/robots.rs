@@ -13,8 +13,8 @@
 //!
 //! 1. [`RobotsTxt::agent`] finds the rules of the agent (`names`).
 //! 2. [`Agent::decide_within`] finds the rule that decides (`search`, with `prefilter` and `wild`), and stops if that is
-//!    too much work. [`Agent::decide`] does the same without a limit. With the RFC profile, `escape::of_path` first
-//!    normalises the path.
+//!    too much work. [`Agent::decide`] does the same without a limit. The caller has
+//!    normalized the path (`origin::readings`); with the RFC profile, `escape::of_path` changes its escapes once more.
 //! 3. [`RobotsTxt::rule`] parses the line of that rule again, so that it can be shown to people.
 //!
 //! [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.

@@ -1,4 +1,4 @@
-//! Parses the `host[:port]` of a URL, a `Host` field or a CONNECT (RFC 3986 §3.2) into a normalised [`Host`] and a
+//! Parses the `host[:port]` of a URL, a `Host` field or a CONNECT (RFC 3986 §3.2) into a normalized [`Host`] and a
 //! port. All spellings of an address or a name become one form, as in the URL standard. Parsing fails if the text has
 //! user information, or an invalid host or port. This module resolves no name.
 
@@ -100,7 +100,7 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Returns whether the bytes are a name that needs no normalising, as nearly all hosts are. A name whose last label
+/// Returns whether the bytes are a name that needs no normalizing, as nearly all hosts are. A name whose last label
 /// begins with a letter cannot be an address. Returns false for punycode, which needs a full check.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;

@@ -36,7 +36,7 @@ impl HostPattern {
             && host[host.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
     }
 
-    /// Returns whether the pattern covers `host`, which is already normalised.
+    /// Returns whether the pattern covers `host`, which is already normalized.
     pub fn is_for(&self, host: &Host) -> bool {
         match host {
             Host::Name(name) => self.covers(name),

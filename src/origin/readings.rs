@@ -1,4 +1,4 @@
-//! The ways to read a request's path and query: as sent, as normalised by RFC 3986, and, with `robots.strict-paths`, as
+//! The ways to read a request's path and query: as sent, as normalized by RFC 3986, and, with `robots.strict-paths`, as
 //! common servers interpret it (`strict`). The proxy decides on all of these readings, so that no spelling that they
 //! cover evades a rule. Over HTTP, it forwards the bytes as sent.
 
@@ -15,7 +15,7 @@ pub use self::strict::Strict;
 pub struct Readings<'a> {
     /// The path and query as sent. Only an empty path becomes `/`, as in Google's parser (`GetPathParamsQuery`).
     pub sent: Cow<'a, [u8]>,
-    /// The normalised path (RFC 3986 §6.2.2): `%7e` becomes `~`, `%2f` becomes `%2F`, `é` becomes `%C3%A9`, and `/./`
+    /// The normalized path (RFC 3986 §6.2.2): `%7e` becomes `~`, `%2f` becomes `%2F`, `é` becomes `%C3%A9`, and `/./`
     /// and `/../` are resolved. `None` if that changes nothing.
     pub resolved: Option<Vec<u8>>,
     /// The same as `resolved`, but `%7e` becomes `%7E` and not `~`, for rules with such a needless escape. `None` if it
@@ -30,9 +30,9 @@ pub struct Readings<'a> {
 pub enum Reading {
     /// The path as sent ([`Readings::sent`]).
     Sent,
-    /// The normalised path ([`Readings::resolved`]).
+    /// The normalized path ([`Readings::resolved`]).
     Resolved,
-    /// The normalised path with needless escapes ([`Readings::upper`]).
+    /// The normalized path with needless escapes ([`Readings::upper`]).
     Upper,
     /// The path as a certain kind of server interprets it.
     Strict(Strict),
@@ -171,7 +171,7 @@ fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     resolved
 }
 
-/// Normalises escapes (RFC 3986 §6.2.2.1, §6.2.2.2), and escapes all octets that are not visible ASCII characters.
+/// Normalizes escapes (RFC 3986 §6.2.2.1, §6.2.2.2), and escapes all octets that are not visible ASCII characters.
 fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;

@@ -1,4 +1,4 @@
-//! The target of a request: the origin, normalised, and the path and query as sent.
+//! The target of a request: the origin, normalized, and the path and query as sent.
 //!
 //! [`TargetForm`] splits both request targets and URLs that users ask about, so that an unusual spelling means the same
 //! in both.

@@ -1,8 +1,8 @@
 //! Compares the robots engine with two others, on the same files and paths in the same run: `cargo bench --bench
 //! robots`.
 //!
-//! `cargo bench --bench robots -- hostile/nested` runs the rows whose `section/row` contains that text. The sections
-//! are `decision`, `question`, `parsing`, `memory` and `hostile`. Without `--bench`, as in `cargo test`, each row runs
+//! `cargo bench --bench robots -- hostile/nested` runs the rows whose `section/row` contains that text, and `--list`
+//! prints the names of all rows. The sections are `decision`, `question`, `parsing`, `memory` and `hostile`. Without `--bench`, as in `cargo test`, each row runs
 //! once and nothing is measured. Absolute numbers depend on the machine; the ratios mean more.
 
 use std::{env, process, thread};
@@ -29,9 +29,7 @@ mod robots {
 }
 
 fn main() {
-    let Some(mut run) = Run::from_arguments(env::args().skip(1)) else {
-        return;
-    };
+    let mut run = Run::from_arguments(env::args().skip(1));
     let cores = thread::available_parallelism().map_or(1, usize::from);
     run.say(&format!(
         "robots engines side by side, one thread of {cores} cores, taking turns; medians of its CPU time"

@@ -8,6 +8,8 @@ use super::table::Goals;
 pub struct Run {
     /// Whether to measure. If not, everything runs once, without output.
     measures: bool,
+    /// Whether to only print the names of the rows.
+    lists: bool,
     filter: String,
     /// Whether the filter has selected a row.
     has_rows: Cell<bool>,
@@ -24,10 +26,11 @@ const VALUED: [&str; 6] = ["--test-threads", "--skip", "--color", "--format", "-
 
 impl Run {
     /// Parses the command line. `cargo bench` passes `--bench`; `cargo test` passes nothing or `--test`. Other options
-    /// of the standard harness are ignored. `None` if there is nothing to run.
-    pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Option<Self> {
+    /// of the standard harness are ignored.
+    pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Self {
         let mut run = Self {
             measures: false,
+            lists: false,
             filter: String::new(),
             has_rows: Cell::new(false),
             goals: Goals::default(),
@@ -36,7 +39,7 @@ impl Run {
         let mut arguments = arguments;
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
-                "--list" => return None,
+                "--list" => run.lists = true,
                 "--bench" => run.measures = true,
                 "--test" => tests = true,
                 option if VALUED.contains(&option) => drop(arguments.next()),
@@ -44,13 +47,18 @@ impl Run {
                 _ => run.filter = argument,
             }
         }
-        run.measures &= !tests;
-        Some(run)
+        run.measures &= !tests && !run.lists;
+        run
     }
 
     /// Returns whether to run a row of a section, named `section/row`.
     pub fn wants(&self, section: &str, row: &str) -> bool {
-        let wanted = format!("{section}/{row}").contains(&self.filter);
+        let name = format!("{section}/{row}");
+        if self.lists {
+            println!("{name}: benchmark");
+            return false;
+        }
+        let wanted = name.contains(&self.filter);
         self.has_rows.set(self.has_rows.get() || wanted);
         wanted
     }
