@@ -6,6 +6,8 @@ knowledge of robotgate's code, except that an entry is the SHA-256 of a line wit
 
     verify-seal.py tree VKEY FOLDER LOG...
     verify-seal.py proof VKEY PROOF LINE
+
+VKEY is the public key, or a file with it.
 """
 
 import base64
@@ -120,9 +122,11 @@ def proof(vkey, path, line):
             computed = node(computed, sibling)
         place, last = place >> 1, last >> 1
     assert last == 0 and computed == root, "the line is not in the tree"
-    print(f"entry {index} is proven")
+    print(f"entry {index} is proven by the checkpoint of {size} lines")
 
 
 if __name__ == "__main__":
     what, vkey, first, *rest = sys.argv[1:]
+    if pathlib.Path(vkey).is_file():
+        vkey = pathlib.Path(vkey).read_text("utf-8").strip()
     tree(vkey, first, rest) if what == "tree" else proof(vkey, first, *rest)

@@ -120,7 +120,7 @@ impl Config {
     }
 
     /// Does the same as [`Config::load`], but reads none of the files that the configuration names. This is for
-    /// replays.
+    /// `robotgate what-if`.
     pub fn load_alone(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::Nothing)
     }

@@ -2,6 +2,12 @@
 //! what a failure means.
 //!
 //! This module does no I/O and reads no clock. [`crate::store`] keeps the copies, and [`crate::fetch`] fetches them.
+//!
+//! - `policy`: the configured times and limits.
+//! - `meaning`: what a response means, for example a 429.
+//! - `freshness`: how long a response applies.
+//! - `failure`: why a fetch failed, and when to try again.
+//! - `state`: what applies now, and when a fetch is due.
 
 mod clock;
 mod document;

@@ -108,7 +108,7 @@ struct Lines {
 // === impl Period ===
 
 impl Period {
-    fn contains(&self, time: SystemTime) -> bool {
+    pub fn contains(&self, time: SystemTime) -> bool {
         self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
     }
 }

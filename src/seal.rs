@@ -86,7 +86,12 @@ pub enum SealError {
     Differs(String),
     #[error("no line in these logs has the id {0}")]
     NoLine(String),
-    #[error("{missing} of the {lines} lines with the id {id} are not sealed yet; seal the log, then try again")]
+    #[error("{}: the tree in the folder does not begin with the lines of this checkpoint", .0.display())]
+    Unfit(PathBuf),
+    #[error(
+        "the checkpoint does not cover {missing} of the {lines} lines with the id {id}: seal the log, or name a later \
+         checkpoint"
+    )]
     NotSealed { id: String, missing: usize, lines: usize },
 }
 

@@ -1,4 +1,4 @@
-"""A Scrapy downloader middleware that logs why robotgate refused a request, and retries only temporary refusals.
+"""A Scrapy downloader middleware that logs why robotgate refused a request, and repeats only temporary refusals.
 
 Put this file where Python finds it: next to the project's scrapy.cfg, or in a folder of PYTHONPATH, as
 `robotgate env --write DIR scrapy` does. Add this to settings.py:
@@ -9,12 +9,14 @@ Put this file where Python finds it: next to the project's scrapy.cfg, or in a f
 
 With 560, a refusal gets here before RetryMiddleware (550) sees it. Scrapy calls a spider's errback with IgnoreRequest,
 and the stats count refusals by reason (robotgate/refused/rule and so on). RetryMiddleware retries a 503
-(refusals.unreachable-status) and a 429 (the request came too early), but no refused CONNECT.
+(refusals.unreachable-status), but no refused CONNECT. If a request came too early (429), the middleware waits as long as
+Retry-After says, and then sends it again, as often as needed. The request counts as one of CONCURRENT_REQUESTS meanwhile.
 """
 
 import logging
 import re
 
+import scrapy.utils.defer
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import IgnoreRequest
 
@@ -33,6 +35,13 @@ def refusal(decision):
     return reason.group(1) if reason else "unknown"
 
 
+async def sleep(seconds):
+    # Importing the reactor before Scrapy has chosen one would install the wrong one.
+    from twisted.internet import reactor, task
+
+    await scrapy.utils.defer.maybe_deferred_to_future(task.deferLater(reactor, seconds, lambda: None))
+
+
 class RobotgateMiddleware:
     @classmethod
     def from_crawler(cls, crawler):
@@ -46,13 +55,17 @@ class RobotgateMiddleware:
     def __init__(self, stats):
         self.stats = stats
 
-    def process_response(self, request, response, spider=None):
+    async def process_response(self, request, response, spider=None):
         decision = response.headers.get("Robots-Decision", b"").decode("latin-1")
         reason = refusal(decision)
         if reason is None:
             return response
-        if decision.startswith("defer") or reason == "unreachable" and response.status == 503:
-            return response  # It is temporary (Retry-After): RetryMiddleware tries again.
+        if decision.startswith("defer"):
+            await sleep(int(response.headers.get("Retry-After", b"1")))
+            self.stats.inc_value("robotgate/deferred")
+            return request.replace(dont_filter=True)
+        if reason == "unreachable" and response.status == 503:
+            return response  # RetryMiddleware tries again.
         raise self.refused(request, reason, decision)
 
     def process_exception(self, request, exception, spider=None):

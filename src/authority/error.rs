@@ -38,7 +38,7 @@ pub enum AuthorityError {
     )]
     Write { path: PathBuf, source: io::Error },
 
-    #[error("another process keeps {} locked: stop that process, then start again", .0.display())]
+    #[error("another process keeps the folder {} locked: stop that process, then start again", .0.display())]
     Locked(PathBuf),
 
     #[error("{0}; if another user could have copied this key, replace the certificate and the key")]

@@ -3,8 +3,12 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use super::{Overrides, fail, print};
-use crate::config::Config;
+use super::{Overrides, fail, load, print};
+use crate::{
+    config::{Config, ConfigError},
+    copy::Sha256,
+    evidence::{EvidenceReader, FileError},
+};
 
 /// Print the configuration in force, the schema of configurations, or a configuration for a container
 #[derive(Debug, clap::Args)]
@@ -35,20 +39,54 @@ struct ShowArgs {
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
+    /// Instead, print an earlier configuration from the store of evidence (evidence.path), by its SHA-256. This is the
+    /// field config_sha256 of a decision in the audit log
+    #[arg(long, value_name = "SHA256")]
+    stored: Option<Sha256>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ShowError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("with evidence.enabled = false the proxy does not keep old configurations")]
+    NoEvidence,
+    #[error("the store of evidence {} cannot be read: {error}", path.display())]
+    Evidence { path: PathBuf, error: FileError },
+    #[error("the store of evidence {} does not have the configuration {sha256}", path.display())]
+    Unknown { path: PathBuf, sha256: Sha256 },
 }
 
 /// Runs the subcommand. `show` fails if the configuration is invalid.
 pub fn run(args: &ConfigArgs) -> ExitCode {
     match &args.action {
-        Action::Show(show) => {
-            let sources = show.overrides.sources(show.config.as_deref());
-            match sources.and_then(|sources| Config::show(&sources)) {
-                Ok(text) => print(text),
-                Err(error) => fail(&error),
-            }
-        }
+        Action::Show(show) => match show.text() {
+            Ok(text) => print(text),
+            Err(error) => fail(&error),
+        },
         Action::Schema => print(format!("{:#}\n", Config::schema())),
         Action::Container => print(CONTAINER),
+    }
+}
+
+// === impl ShowArgs ===
+
+impl ShowArgs {
+    fn text(&self) -> Result<Vec<u8>, ShowError> {
+        let Some(sha256) = self.stored else {
+            let sources = self.overrides.sources(self.config.as_deref())?;
+            return Ok(Config::show(&sources)?.into());
+        };
+        let config = load(self.config.as_deref(), &self.overrides)?.0;
+        let path = config.evidence.ok_or(ShowError::NoEvidence)?.path;
+        let unreadable = |error| ShowError::Evidence {
+            path: path.clone(),
+            error,
+        };
+        let mut found = EvidenceReader::open(&path)
+            .and_then(|reader| reader.read(&[sha256]))
+            .map_err(unreadable)?;
+        found.remove(&sha256).ok_or(ShowError::Unknown { path, sha256 })
     }
 }
 
@@ -57,5 +95,6 @@ const CONTAINER: &str = include_str!("../../conf/container.toml");
 const AFTER_HELP: &str = "\
 Try it:
   robotgate config show --config robotgate.toml
+  robotgate config show --config robotgate.toml --stored SHA256
   robotgate config schema > robotgate.schema.json
   robotgate config container > robotgate.toml";

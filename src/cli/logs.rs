@@ -5,9 +5,13 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use flate2::read::MultiGzDecoder;
+use time::{Date, OffsetDateTime, format_description::well_known::Rfc3339, macros::format_description};
+
+use crate::{config::units, report::Period};
 
 /// Reads a file of the audit log, some thousand lines at a time.
 pub(super) struct LogReader {
@@ -18,6 +22,17 @@ pub(super) struct LogReader {
     line: u64,
 }
 
+/// Which lines of a log to read.
+#[derive(Debug, clap::Args)]
+pub(super) struct PeriodArgs {
+    /// Leave out lines before this time: a time like 2026-11-22T13:24:00Z, a date (UTC), or a duration like 24h (ago)
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<SystemTime>,
+    /// Leave out lines from this time on, written like --since
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<SystemTime>,
+}
+
 /// Consecutive lines of a log, and the number of the first of them.
 type NumberedLines<'a> = (u64, Vec<&'a [u8]>);
 
@@ -26,6 +41,17 @@ type NumberedLines<'a> = (u64, Vec<&'a [u8]>);
 pub(super) struct LogError {
     path: PathBuf,
     error: io::Error,
+}
+
+// === impl PeriodArgs ===
+
+impl PeriodArgs {
+    pub(super) fn period(&self) -> Period {
+        Period {
+            since: self.since,
+            until: self.until,
+        }
+    }
 }
 
 // === impl LogReader ===
@@ -75,6 +101,20 @@ pub(super) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let input = is_file.then(|| open(path))?.ok()?;
     input.take(MAX_LINE).read_until(b'\n', &mut line).ok()?;
     Some(line)
+}
+
+/// Parses a time, a date, or a duration that ends now, such as `24h`.
+fn parse_time(text: &str) -> Result<SystemTime, String> {
+    if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
+        return Ok(time.into());
+    }
+    if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
+        return Ok(date.midnight().assume_utc().into());
+    }
+    let ago: Option<Duration> = units::duration(text).ok();
+    ago.and_then(|ago| SystemTime::now().checked_sub(ago)).ok_or_else(|| {
+        "write a time like 2026-11-22T13:24:00Z, a date like 2026-11-22, or a duration like 24h".to_owned()
+    })
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {

@@ -312,6 +312,7 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
         line("robots.txt", &sha256.to_string());
     }
     let has_text = texts.robots.is_some();
+    let has_config = config.is_some();
     let decision = config.and_then(|config| decide(logged, config, texts).ok());
     let rule = decision
         .as_ref()
@@ -323,11 +324,20 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
     if let Some(refused) = usage.and_then(|usage| usage.refused.as_ref()) {
         line("usage", &refused.to_string());
     }
+    if has_text || has_config {
+        text.push('\n');
+    }
+    if let Some(sha256) = logged.config_sha256.filter(|_| has_config) {
+        let _ = writeln!(
+            text,
+            "To read this configuration: robotgate config show --stored {sha256}{options}"
+        );
+    }
     if let Some(sha256) = logged.robots_sha256.filter(|_| has_text) {
         let origin = shell_word(&plain_message(&logged.origin, MAX_URL));
         let _ = writeln!(
             text,
-            "\nTo read this robots.txt: robotgate cache history {origin} --show {sha256}{options}"
+            "To read this robots.txt: robotgate cache history {origin} --show {sha256}{options}"
         );
     }
     text

@@ -5,20 +5,16 @@ use std::{
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
     process::ExitCode,
-    time::{Duration, SystemTime},
 };
-
-use time::{Date, OffsetDateTime, format_description::well_known::Rfc3339, macros::format_description};
 
 use super::{
     fail,
-    logs::{LogError, LogReader, first_line},
+    logs::{LogError, LogReader, PeriodArgs, first_line},
     print,
 };
 use crate::{
     columns::columns,
-    config::units,
-    report::{By, Document, Period, Report, time_of, to_csv, to_html, to_markdown, to_text},
+    report::{By, Document, Report, time_of, to_csv, to_html, to_markdown, to_text},
 };
 
 /// Summarise audit logs: requests, refusals, exemptions, failures and changes
@@ -32,12 +28,8 @@ pub struct ReportArgs {
     /// Files of the audit log, also rotated and .gz ones, in any order ("-" is standard input)
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Leave out lines before this time: a time like 2026-11-22T13:24:00Z, a date (UTC), or a duration like 24h (ago)
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    since: Option<SystemTime>,
-    /// Leave out lines from this time on, written like --since
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    until: Option<SystemTime>,
+    #[command(flatten)]
+    period: PeriodArgs,
     /// The properties to count requests by
     #[arg(
         long,
@@ -90,10 +82,7 @@ pub fn run(args: &ReportArgs) -> ExitCode {
 
 /// Returns the report, or `None` if it was written to the file of `--output`.
 fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
-    let mut report = Report::new(Period {
-        since: args.since,
-        until: args.until,
-    });
+    let mut report = Report::new(args.period.period());
     for path in in_order(&args.logs) {
         let mut log = LogReader::open(path)?;
         report.next_log();
@@ -136,20 +125,6 @@ fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
         .collect();
     logs.sort_by_key(|(time, _)| (time.is_none(), *time));
     logs.into_iter().map(|(_, path)| path).collect()
-}
-
-/// Parses a time, a date, or a duration that ends now, such as `24h`.
-fn parse_time(text: &str) -> Result<SystemTime, String> {
-    if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
-        return Ok(time.into());
-    }
-    if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
-        return Ok(date.midnight().assume_utc().into());
-    }
-    let ago: Option<Duration> = units::duration(text).ok();
-    ago.and_then(|ago| SystemTime::now().checked_sub(ago)).ok_or_else(|| {
-        "write a time like 2026-11-22T13:24:00Z, a date like 2026-11-22, or a duration like 24h".to_owned()
-    })
 }
 
 // === impl Format ===

@@ -97,6 +97,10 @@ struct ProveArgs {
     /// files next to it
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
+    /// The file of an earlier checkpoint, to prove that the lines were sealed when it was made. Without this option,
+    /// the proof is for the current checkpoint
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
     /// The folder to write the files to
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     out: PathBuf,
@@ -218,7 +222,7 @@ impl SealArgs {
         if logs.is_empty() {
             return Err(SealCommandError::NoLog);
         }
-        let proven = seal::prove(&self.options()?.path, &prove.id, &logs)?;
+        let proven = seal::prove(&self.options()?.path, &prove.id, &logs, prove.checkpoint.as_deref())?;
         let mut text = String::new();
         let mut events = Vec::new();
         for proven in proven {
@@ -240,7 +244,12 @@ impl SealArgs {
             let line = write("json", &proven.line)?;
             let proof = write("tlog-proof", proven.proof.as_bytes())?;
             let (line, proof) = (line.display(), proof.display());
-            let _ = writeln!(text, "{line} is entry {} of the tree; {proof} proves it", proven.entry);
+            let _ = writeln!(
+                text,
+                "{line} is entry {} of the tree; {proof} proves it, with the checkpoint of {}",
+                proven.entry,
+                lines(proven.size)
+            );
         }
         Ok((text, true))
     }

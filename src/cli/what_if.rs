@@ -9,17 +9,20 @@ use std::{
 
 use super::{
     Overrides, finish,
-    logs::{LogError, LogReader},
+    logs::{LogError, LogReader, PeriodArgs},
     source,
 };
 use crate::{
     audit::basis,
     config::{Config, ConfigError},
+    decision::Decision,
     evidence::{EvidenceReader, FileError},
     origin::Origin,
     replay::{
-        Cases, Effect, Finding, Group, LogPosition, Outline, Replayed, Replayer, Scenario, Summary, SummaryOutput,
+        Cases, Effect, Finding, Group, LogPosition, LoggedDecision, Outline, Replayed, Replayer, Scenario, Summary,
+        SummaryOutput,
     },
+    report::time_of,
     text::{grouped, plain_message},
 };
 
@@ -53,9 +56,15 @@ pub struct WhatIfArgs {
     /// The file of the store of evidence. By default, evidence.path of the configuration
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
+    #[command(flatten)]
+    period: PeriodArgs,
     /// List every group of changed decisions, instead of only the 20 largest groups
     #[arg(long)]
     all: bool,
+    /// Instead of the result, print one line for each decision that changes: time, id, effect, bot, URL, and the new
+    /// rule or reason, with tabs between them
+    #[arg(long, conflicts_with_all = ["json", "all", "expect"])]
+    list: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -121,19 +130,29 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
         named: args.evidence.is_some(),
     };
     let mut replayer = Replayer::new(EvidenceReader::open(&path).map_err(unreadable)?);
-    let (mut summary, mut cases) = (Summary::default(), Cases::default());
+    let (mut summary, mut cases, mut list) = (Summary::default(), Cases::default(), String::new());
+    let period = args.period.period();
+    let is_limited = period.since.is_some() || period.until.is_some();
     for path in &args.logs {
         let mut log = LogReader::open(path)?;
         while let Some((first, lines)) = log.next_lines()? {
+            let is_wanted = |line: &[u8]| !is_limited || time_of(line).is_none_or(|time| period.contains(time));
+            let (numbers, lines): (Vec<u64>, Vec<&[u8]>) =
+                (first..).zip(lines).filter(|(_, line)| is_wanted(line)).unzip();
             let results = replayer.what_if(&lines, &change, || false).map_err(unreadable)?;
             summary.pace_changes = summary.pace_changes || replayer.changes_pace(&results, &change);
-            for (line, replayed) in (first..).zip(&results) {
+            for (line, replayed) in numbers.into_iter().zip(&results) {
                 summary.add(replayed, || {
                     let log = path.display().to_string();
                     Some(LogPosition { log, line })
                 });
-                if let (Some(which), Replayed::Decision(logged, Finding::Decided(effect, decision))) =
-                    (args.expect, replayed)
+                let Replayed::Decision(logged, Finding::Decided(effect, decision)) = replayed else {
+                    continue;
+                };
+                if args.list && *effect != Effect::Same {
+                    add_to_list(&mut list, logged, *effect, decision);
+                }
+                if let Some(which) = args.expect
                     && (which == CaseSelection::All || *effect != Effect::Same)
                     && let Ok(config) = replayer.config_of(logged, Some(&change))
                 {
@@ -145,6 +164,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let limit = if args.all { usize::MAX } else { LISTED };
     let text = match args.expect {
         Some(_) => case_file(&summary, &cases),
+        None if args.list => list,
         None if args.json => {
             // Serializing does not fail, because all keys of the maps are strings.
             serde_json::to_string(&summary.report(limit)).unwrap_or_default() + "\n"
@@ -152,6 +172,22 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
         None => shown(&summary.report(limit)),
     };
     Ok((text, summary.changed() == 0))
+}
+
+fn add_to_list(list: &mut String, logged: &LoggedDecision<'_>, effect: Effect, decision: &Decision) {
+    let (effect, bot) = (effect.as_str(), decision.shown_bot());
+    let rule = decision.shown_rule();
+    let line = [
+        &logged.time,
+        &logged.id,
+        effect,
+        bot.as_deref().unwrap_or("-"),
+        &logged.url,
+        rule.as_deref().unwrap_or(decision.reason.as_str()),
+    ];
+    // `plain_message` escapes the tabs in a rule.
+    let line = line.map(|field| plain_message(field, MAX_LINE));
+    let _ = writeln!(list, "{}", line.join("\t"));
 }
 
 fn store(args: &WhatIfArgs, config: Option<&Config>) -> Result<PathBuf, WhatIfError> {
@@ -319,6 +355,7 @@ invalid; 2 for a usage error.
 Try it:
   robotgate what-if --config new.toml /var/log/robotgate/audit.jsonl
   robotgate what-if --robots https://example.com=new.txt audit.jsonl audit.jsonl.1.gz
+  robotgate what-if --config new.toml --since 7d --list audit.jsonl*
   robotgate what-if --config new.toml --expect audit.jsonl >> new.toml";
 
 #[cfg(test)]

@@ -88,8 +88,8 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
     {
         file.checker.complain(
             span,
-            "no client has a way to prove which bot it is, so robotgate would refuse them all; write credentials = \
-             \"credentials\" next to this, or certificates or networks in a [[bot]]",
+            "no client has a way to prove which bot it is, so robotgate would refuse them all; name a file \
+             with credentials in [identity] (credentials = \"FILE\"), or write certificates or networks in a [[bot]]",
         );
     }
     (identity, bots)

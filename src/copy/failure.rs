@@ -18,7 +18,7 @@ pub struct Failure {
 pub enum FetchError {
     #[error("the server answered {0}")]
     Status(u16),
-    #[error("the server redirected to a URL that cannot be fetched: {0}")]
+    #[error("the server's redirect leads to no URL that robotgate can fetch: {0}")]
     Redirect(String),
     #[error("{text}")]
     Network { kind: NetworkError, text: String },

@@ -1,6 +1,6 @@
 //! A fetched robots.txt and its metadata.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{fmt, str::FromStr, sync::Arc, time::SystemTime};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
@@ -131,10 +131,19 @@ impl Serialize for Sha256 {
 
 impl<'de> Deserialize<'de> for Sha256 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl FromStr for Sha256 {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bytes = data_encoding::HEXLOWER.decode(text.as_bytes());
         let digest = bytes.ok().and_then(|bytes| bytes.try_into().ok());
-        digest.map(Self).ok_or_else(|| D::Error::custom("not a SHA-256 in hex"))
+        digest
+            .map(Self)
+            .ok_or("a SHA-256 has 64 hexadecimal digits, in small letters")
     }
 }
 

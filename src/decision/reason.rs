@@ -128,8 +128,8 @@ reasons! {
         sentence: "The site's robots.txt could not be fetched, so everything there is disallowed. robotgate tries again \
             with the next request after a pause.",
         what_to_do: "Come back after the time in Retry-After: robotgate tries again with the first request after it. If the \
-            site works again, the operator ends the wait with `robotgate cache forget ORIGIN`. In [robots.unreachable] the operator sets how long robotgate \
-            refuses a site that fails.",
+            site works again, the operator ends the wait with `robotgate cache forget --config FILE ORIGIN`. In \
+            [robots.unreachable] the operator sets how long robotgate refuses a site that fails.",
     }
     /// The robots.txt has been unreachable for so long that the rules of its last good copy apply again.
     LastCopy = "last-copy" {

@@ -50,7 +50,7 @@ pub enum TargetError {
     ThroughDiffers,
     #[error("the TLS handshake in the tunnel asks for a different host (SNI) from the CONNECT")]
     NameDiffers,
-    #[error("the method has to be in capital letters")]
+    #[error("the method must be in capital letters; after the first, digits, - and _ are allowed, too")]
     Method,
     #[error("the method is longer than {MAX_METHOD} bytes")]
     LongMethod,

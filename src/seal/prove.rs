@@ -11,7 +11,7 @@ use super::{
     lines::Lines,
     tree::{inclusion_proof, leaf},
 };
-use crate::{audit::RecordHead, copy::Sha256};
+use crate::{audit::RecordHead, copy::Sha256, files};
 
 /// A line and its proof.
 #[derive(Debug)]
@@ -21,18 +21,34 @@ pub struct Proven {
     /// The line without its line feed. Its SHA-256 is the entry with the number `entry`.
     pub line: Vec<u8>,
     pub entry: u64,
+    /// Number of lines that the checkpoint in the proof covers.
+    pub size: u64,
     /// The proof as text, with the signed checkpoint in it.
     pub proof: String,
 }
 
-/// Makes a proof for each line whose record has this id. Searches all given log files.
+/// Makes a proof for each line whose record has this id. Searches all given log files. The proof is for the checkpoint
+/// in the file `older`, or else for the folder's current one.
 ///
 /// # Errors
-/// Fails if no line has the id, if a line with the id is not sealed yet, or if a file is damaged or cannot be read.
-pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, SealError> {
+/// Fails if no line has the id, if the checkpoint does not cover a line with the id or does not fit the tree, or if a
+/// file is damaged or cannot be read.
+pub fn prove(folder: &Path, id: &str, logs: &[PathBuf], older: Option<&Path>) -> Result<Vec<Proven>, SealError> {
     let folder = Folder(folder.to_owned());
     let chain = Chain::load(&folder, &[])?;
-    let (bytes, checkpoint, _) = chain.checkpoint(&folder)?;
+    let (bytes, current, _) = chain.checkpoint(&folder)?;
+    let held = current.size;
+    let (bytes, checkpoint) = match older {
+        None => (bytes, current),
+        Some(path) => {
+            let bytes = files::read(path).map_err(SealError::read(path))?;
+            let checkpoint = chain.check(&bytes, path)?.0;
+            if checkpoint.size > held {
+                return Err(SealError::Unfit(path.to_owned()));
+            }
+            (bytes, checkpoint)
+        }
+    };
     let mut wanted: Vec<(Sha256, String, Vec<u8>)> = Vec::new();
     for path in logs {
         let mut lines = Lines::open(path, 0)?;
@@ -51,15 +67,21 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, S
     }
     let (lines, size) = (wanted.len(), checkpoint.size);
     let mut proven = Vec::new();
-    for (entry, sha256) in (0..).zip(folder.entries(0, size)) {
+    for (entry, sha256) in (0..)
+        .zip(folder.entries(0, held))
+        .take_while(|(entry, _)| *entry < size)
+    {
         let sha256 = sha256?;
         let Some(at) = wanted.iter().position(|(wanted, ..)| *wanted == sha256) else {
             continue;
         };
         let (_, event, line) = wanted.remove(at);
-        let (hashes, root) = inclusion_proof(leaf(&sha256.0), entry, size, &mut |name| folder.hashes(name))?;
+        let (hashes, root) = inclusion_proof(leaf(&sha256.0), entry, size, held, &mut |name| folder.hashes(name))?;
         if root != checkpoint.root {
-            return Err(SealError::Damaged(folder.path("tile")));
+            return Err(match older {
+                Some(path) => SealError::Unfit(path.to_owned()),
+                None => SealError::Damaged(folder.path("tile")),
+            });
         }
         let hashes: String = hashes.iter().map(|hash| BASE64.encode(&hash.0) + "\n").collect();
         let checkpoint = String::from_utf8_lossy(&bytes);
@@ -67,6 +89,7 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, S
             event,
             line,
             entry,
+            size,
             proof: format!("c2sp.org/tlog-proof@v1\nindex {entry}\n{hashes}\n{checkpoint}"),
         });
         if wanted.is_empty() {

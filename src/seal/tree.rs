@@ -201,12 +201,13 @@ pub(super) fn range_hash<E>(
     Ok(root_of([(0, &hashes[start..][..at_level(length, level) as usize])]))
 }
 
-/// Returns the inclusion proof of an entry in the tree of `size` entries (RFC 6962 §2.1.1), and the root that follows
-/// from `leaf` and this proof.
+/// Returns the inclusion proof of an entry in the tree of the first `size` entries (RFC 6962 §2.1.1), and the root that
+/// follows from `leaf` and this proof. `read` returns the tiles of a tree of `held` entries, at least `size`.
 pub(super) fn inclusion_proof<E>(
     leaf: Sha256,
     entry: u64,
     size: u64,
+    held: u64,
     read: &mut impl FnMut(TileName) -> Result<Vec<Sha256>, E>,
 ) -> Result<(Vec<Sha256>, Sha256), E> {
     let (mut from, mut to) = (0, size);
@@ -218,7 +219,7 @@ pub(super) fn inclusion_proof<E>(
             true => ((from, middle), (middle, to)),
             false => ((middle, to), (from, middle)),
         };
-        path.push((is_left, range_hash(sibling.0, sibling.1, size, read)?));
+        path.push((is_left, range_hash(sibling.0, sibling.1, held, read)?));
         (from, to) = subtree;
     }
     path.reverse();
@@ -366,11 +367,15 @@ mod tests {
                 let Ok(hash) = range_hash(0, part, size, &mut read);
                 assert_eq!(hash, model(&leaves[..part as usize]), "{part} of {size}");
             }
-            for entry in [0, size / 2, size - 1] {
-                let leaf = leaves[entry as usize];
-                let Ok((proof, leads_to)) = inclusion_proof(leaf, entry, size, &mut read);
-                let roots = (leads_to, root_by(&proof, entry, size, leaf));
-                assert_eq!(roots, (root, root), "{entry} of {size}");
+            // Also in the tree as it was before.
+            for older in [size, size - size / 3, size / 2 + 1] {
+                let root = model(&leaves[..older as usize]);
+                for entry in [0, older / 2, older - 1] {
+                    let leaf = leaves[entry as usize];
+                    let Ok((proof, leads_to)) = inclusion_proof(leaf, entry, older, size, &mut read);
+                    let roots = (leads_to, root_by(&proof, entry, older, leaf));
+                    assert_eq!(roots, (root, root), "{entry} of the first {older} of {size}");
+                }
             }
         }
     }

@@ -285,6 +285,20 @@ async fn scrapy_retries_temporary_refusals_but_no_refused_connect() {
     }
 }
 
+#[tokio::test]
+async fn scrapy_waits_for_its_turn_and_gives_up_no_page() {
+    needs!("python3-scrapy");
+    let pages = ["/1", "/2", "/3", "/4", "/5"];
+    let origin = Origin::start().robots("").anything("Hello, bot.\n").spawn().await;
+    let gate = Gate::with("[pace]\ndelay = \"1s\"\nmax-wait = \"0s\"\n").await;
+    let shown = crawl(&gate, &pages.map(|page| origin.url(page)).join(" ")).await;
+    assert_eq!(shown.matches("Hello, bot.").count(), pages.len(), "{shown}");
+    assert!(
+        shown.contains("'robotgate/deferred'") && !shown.contains("retry/count"),
+        "{shown}"
+    );
+}
+
 fn decisions(gate: &Gate, url: &str) -> usize {
     let records = gate.audit();
     let is_it = |record: &&serde_json::Value| record["event"] == "decision" && record["url"] == url;

@@ -115,12 +115,26 @@ async fn altered_lines_are_found_in_plain_and_compressed_logs_and_on_standard_in
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
     assert_eq!(shown.code, Some(1));
-    let (_, command) = shown
-        .out
-        .split_once("To read this robots.txt: robotgate ")
-        .expect("the command");
-    let command: Vec<&str> = command.split_whitespace().collect();
-    assert_eq!(CliOutput::of(&command, "").await.out, ROBOTS, "{command:?}");
+    let command = |what: &str| {
+        let (_, command) = shown.out.split_once(what).expect("the command");
+        let line = command.lines().next().unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>()
+    };
+    let read = command("To read this robots.txt: robotgate ");
+    assert_eq!(CliOutput::of(&read, "").await.out, ROBOTS, "{read:?}");
+    let read = command("To read this configuration: robotgate ");
+    let stored = CliOutput::of(&read, "").await.out;
+    assert!(stored.contains("[egress]"), "{read:?}: {stored}");
+    let unknown = read.iter().map(|word| match word.len() {
+        64 => "00".repeat(32),
+        _ => (*word).to_owned(),
+    });
+    let unknown: Vec<String> = unknown.collect();
+    let unknown = CliOutput::of(&unknown.iter().map(String::as_str).collect::<Vec<_>>(), "").await;
+    assert!(
+        unknown.errors.contains("does not have the configuration 0000"),
+        "{unknown:?}"
+    );
     let shown = replay(&gate, &["--id", &id, "--json"], &plain, "").await;
     let found = shown.json();
     assert_eq!(

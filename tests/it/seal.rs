@@ -82,7 +82,7 @@ async fn an_independent_verifier_agrees_about_logs_of_every_size() {
             );
             assert_eq!(
                 independent(&["proof", &key, &proof, &line]),
-                Ok(format!("entry {id} is proven"))
+                Ok(format!("entry {id} is proven by the checkpoint of {size} lines"))
             );
             let text = fs::read(&line).expect("the line");
             fs::write(&line, [&text, &b" "[..]].concat()).expect("changed");
@@ -92,9 +92,24 @@ async fn an_independent_verifier_agrees_about_logs_of_every_size() {
                     .contains("not in the tree")
             );
         }
+        let older = path("older");
+        fs::write(&older, seal(folder.path(), &["checkpoint"]).await.out).expect("written");
         write(&folder.path().join("audit.jsonl"), size..size + 300);
         assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
         assert_eq!(check(), Ok(format!("{} entries are good", size + 300)));
+
+        // The proof for a checkpoint that was handed out before is also accepted with the key in a file.
+        let (id, out) = (format!("id-{}", size - 1), folder.path().display().to_string());
+        let proven = seal(folder.path(), &["prove", &id, "--checkpoint", &older, "--out", &out]).await;
+        assert_eq!(proven.code, Some(0), "{}", proven.errors);
+        let [proof, line] = ["tlog-proof", "json"].map(|end| path(&format!("{id}-decision.{end}")));
+        assert_eq!(
+            independent(&["proof", &path("seal/vkey"), &proof, &line]),
+            Ok(format!(
+                "entry {} is proven by the checkpoint of {size} lines",
+                size - 1
+            ))
+        );
     }
 }
 

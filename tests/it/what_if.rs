@@ -68,6 +68,9 @@ async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
     let found = report.json();
     let cases = what_if(&gate, &["--config", &new, "--expect=all"]).await;
     let shown = what_if(&gate, &["--config", &new]).await;
+    let listed = what_if(&gate, &["--config", &new, "--list"]).await;
+    let later = what_if(&gate, &["--config", &new, "--json", "--since", "2100-01-01"]).await;
+    assert_eq!((&later.json()["decisions"], later.code), (&json!(0), Some(0)));
 
     gate.rewrite_config(&text);
     gate.reloaded(1).await;
@@ -114,6 +117,18 @@ async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
         "{}",
         shown.out
     );
+
+    // The list has each decision that changes, in order.
+    let changed = pairs()
+        .filter(|(was, now)| effect(was, now) != "same")
+        .map(|(was, now)| {
+            let basis = [&now["rule"], &now["reason"]].into_iter().find_map(Value::as_str);
+            let bot = now["bot"].as_str().unwrap_or("-");
+            let [time, id, url] = ["time", "id", "url"].map(|field| was[field].as_str().expect("text"));
+            [time, id, effect(was, now), bot, url, basis.expect("a reason")].join("\t") + "\n"
+        });
+    assert_eq!(listed.out, changed.collect::<String>());
+    assert_eq!(listed.code, Some(1));
 
     // The cases are a part of a valid configuration, which meets them.
     fs::write(&new, text + "\n" + &cases.out).expect("written");

@@ -77,17 +77,18 @@ pub(super) async fn what_if(State(context): State<Arc<Context>>, request: Reques
 
 fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: Assumption) -> Result<String, Problem> {
     let change = assumption.change()?;
+    // The newest lines first, so that only the oldest are left out if the time runs out.
     let lines: Vec<&[u8]> = held
-        .split_inclusive(|byte| *byte == b'\n')
+        .rsplit(|byte| *byte == b'\n')
         .map(<[u8]>::trim_ascii_end)
+        .filter(|line| !line.is_empty())
+        .take(MAX_DECISIONS)
         .collect();
-    let lines = lines.get(lines.len().saturating_sub(MAX_DECISIONS)..).unwrap_or(&lines);
     let mut replayer = Replayer::with(texts(generation, store), 1, MAX_WEIGHT);
     let mut summary = Summary::default();
     let until = Instant::now() + MAX_TIME;
     let mut skipped = lines.len();
-    // The newest lines first, so that only the oldest are left out if the time runs out.
-    for some in lines.rchunks(AT_ONCE) {
+    for some in lines.chunks(AT_ONCE) {
         let is_late = || Instant::now() >= until;
         if is_late() {
             break;
@@ -96,7 +97,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
             Problem::Unavailable("the stored robots.txt files cannot be read now; see the operational log")
         })?;
         summary.pace_changes = summary.pace_changes || replayer.changes_pace(&results, &change);
-        for replayed in results.iter().rev() {
+        for replayed in &results {
             summary.add(replayed, || None);
             skipped -= usize::from(!matches!(replayed, Replayed::Skipped));
         }

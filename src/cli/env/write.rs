@@ -169,7 +169,7 @@ mod tests {
             .expect_err("no PEM")
             .to_string();
         assert!(
-            error == "cannot read this system's root certificates in /roots: line 3 is not base64",
+            error == "/roots, the file of this system's root certificates, is not valid PEM: line 3 is not base64",
             "{error}"
         );
     }

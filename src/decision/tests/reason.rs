@@ -1,4 +1,5 @@
-//! Tests that the list of reasons is complete, distinct, and valid in a header.
+//! Tests that some decision has each reason, that its word is unique and a valid token in a header, and that its texts
+//! fit the decision.
 
 use std::collections::HashSet;
 

@@ -109,7 +109,7 @@ mod tests {
             "{body}"
         );
         assert!(
-            body.contains("the operator ends the wait with <code>robotgate cache forget ORIGIN</code>"),
+            body.contains("the operator ends the wait with <code>robotgate cache forget --config FILE ORIGIN</code>"),
             "{body}"
         );
         assert!(!body.contains('`'), "{body}");

@@ -193,7 +193,7 @@ fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
 #[test]
 fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
     let bench = Bench::sealed(300);
-    let proven = prove(&bench.file("seal"), "id-77", &[bench.file("audit.jsonl")]).unwrap();
+    let proven = prove(&bench.file("seal"), "id-77", &[bench.file("audit.jsonl")], None).unwrap();
     let [proven] = &*proven else {
         panic!("one line has the id")
     };
@@ -207,11 +207,38 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
     assert_eq!(checkpoint, super::checkpoint(&bench.file("seal")).unwrap());
     bench.append(300..301);
     for (id, expected) in [
-        ("id-300", "1 of the 1 lines with the id id-300 are not sealed yet"),
+        (
+            "id-300",
+            "the checkpoint does not cover 1 of the 1 lines with the id id-300",
+        ),
         ("id-7777", "no line in these logs has the id id-7777"),
     ] {
-        let error = prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")]).unwrap_err();
+        let error = prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")], None).unwrap_err();
         assert!(error.to_string().starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_proof_can_be_for_an_older_checkpoint_of_the_same_tree() {
+    let bench = Bench::sealed(300);
+    let older = bench.file("older");
+    fs::write(&older, super::checkpoint(&bench.file("seal")).unwrap()).unwrap();
+    bench.append(300..700);
+    bench.seal().unwrap();
+    let prove =
+        |id: &str, checkpoint: &Path| prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")], Some(checkpoint));
+    let proven = prove("id-77", &older).unwrap();
+    assert_eq!((proven[0].entry, proven[0].size), (77, 300));
+    assert!(proven[0].proof.ends_with(&fs::read_to_string(&older).unwrap()));
+
+    let error = prove("id-300", &older).unwrap_err();
+    assert!(matches!(error, SealError::NotSealed { missing: 1, .. }), "{error}");
+    for lines in [100, 900] {
+        let other = Bench::sealed(lines);
+        other.edit(|lines| lines[0].push(' '));
+        let foreign = other.file("seal/checkpoint");
+        let error = prove("id-77", &foreign).unwrap_err();
+        assert!(error.to_string().contains("no known key signed it"), "{error}");
     }
 }
 
@@ -237,7 +264,7 @@ fn an_erased_line_has_one_form() {
     bench.edit(|lines| lines[1] = good);
     let found = bench.verify(&["audit.jsonl"]);
     assert_eq!((found.lines.erased, found.findings), (1, vec![]));
-    let error = prove(&bench.file("seal"), "id-1", &[bench.file("audit.jsonl")]).unwrap_err();
+    let error = prove(&bench.file("seal"), "id-1", &[bench.file("audit.jsonl")], None).unwrap_err();
     assert!(
         matches!(error, SealError::NoLine(_)),
         "what was erased cannot be proven: {error}"
@@ -260,7 +287,7 @@ fn a_proof_from_a_damaged_tile_is_not_written() {
     let mut bytes = fs::read(&tile).unwrap();
     bytes[40] ^= 1;
     fs::write(&tile, bytes).unwrap();
-    let error = prove(&bench.file("seal"), "id-7", &[bench.file("audit.jsonl")]).unwrap_err();
+    let error = prove(&bench.file("seal"), "id-7", &[bench.file("audit.jsonl")], None).unwrap_err();
     assert!(matches!(error, SealError::Damaged(_)), "{error}");
 }
 

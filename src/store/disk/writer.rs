@@ -202,8 +202,8 @@ impl SharedDisk {
         if forgotten > 0 {
             tracing::warn!(
                 origins = forgotten,
-                "the file of cached robots.txt files reached cache.max-disk-bytes, so robotgate forgot the sites that \
-                 no bot has needed for the longest time"
+                "the file of cached robots.txt files reached cache.max-disk-bytes, so robotgate forgot the sites \
+                 whose files expired first or expire soonest"
             );
         }
         Ok(())

@@ -194,7 +194,7 @@ async fn a_failure_is_logged_with_its_cause_and_start() {
     let busy = origin_that(Reply::status(503).body("later")).await;
     let gate = Gate::with("[audit]\nredact-query = true").await;
 
-    let nowhere = "the server redirected to a URL that cannot be fetched: \
+    let nowhere = "the server's redirect leads to no URL that robotgate can fetch: \
                    ftp://other.example/robots.txt?… (neither http nor https)";
     let link_local = "169.254.169.254 is a link-local address, which bots cannot reach unless egress.allow lists its \
                       network";

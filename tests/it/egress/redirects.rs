@@ -68,12 +68,12 @@ async fn every_redirect_target_is_checked_in_any_spelling() {
         (
             1,
             "http://user@127.0.0.1:PORT/",
-            "redirected to a URL that cannot be fetched",
+            "redirect leads to no URL that robotgate can fetch",
         ),
         (
             1,
             "http://[fe80::1%25eth0]/",
-            "redirected to a URL that cannot be fetched",
+            "redirect leads to no URL that robotgate can fetch",
         ),
     ] {
         let location = location

@@ -233,7 +233,7 @@ async fn a_site_without_a_usable_file_says_nothing() {
             Reply::redirect("ftp://a.example/"),
             json!(302),
             "unreachable",
-            Some("cannot be fetched"),
+            Some("no URL that robotgate can fetch"),
         ),
     ] {
         let origin = site(reply).await;
