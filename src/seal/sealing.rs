@@ -2,7 +2,7 @@
 
 mod walk;
 
-use std::{collections::HashSet, fs::File, mem, path::PathBuf};
+use std::{collections::HashMap, fs::File, mem, path::PathBuf};
 
 use self::walk::{Position, Walk, name_of};
 use super::{
@@ -65,8 +65,9 @@ pub fn seal(
     let before = writer.sealed;
     let (mut walk, mut entry) = writer.start(logs, go_on)?;
     let mut sealed = folder.entries(entry, before);
-    // The hashes of sealed lines that may come later in the log. These lines must not be sealed twice.
-    let mut elsewhere = HashSet::new();
+    // The hashes of sealed lines that may come later in the log, each with its number of entries. These lines must not be
+    // sealed twice.
+    let mut elsewhere: HashMap<Sha256, u64> = HashMap::new();
     while let Some(hash) = walk.next_entry(entry)? {
         match sealed.next().transpose()? {
             Some(sealed) if sealed == hash => {
@@ -75,19 +76,17 @@ pub fn seal(
             }
             Some(_) if !go_on => return Err(walk.changed(entry)),
             Some(_) => {
-                let looked_for = folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before);
-                elsewhere = looked_for.collect::<Result<_, _>>()?;
-                sealed = folder.entries(before, before);
-                // The following lines of the file become new entries. Errors compute line numbers from the difference
-                // of `entry` and `position.entry`, so increase both by the same amount.
-                if let Some((_, position)) = &mut walk.now {
-                    position.entry += before - entry;
+                for sealed in folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before) {
+                    *elsewhere.entry(sealed?).or_default() += 1;
                 }
+                // The following lines of the file become new entries.
+                sealed = folder.entries(before, before);
                 entry = before;
             }
             None => {}
         }
-        if elsewhere.remove(&hash) {
+        if let Some(left) = elsewhere.get_mut(&hash).filter(|left| **left > 0) {
+            *left -= 1;
             continue;
         }
         writer.push(hash);

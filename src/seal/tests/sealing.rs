@@ -111,8 +111,10 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
         }
         assert_eq!(bench.checkpoint().size, 10, "{name}: nothing is sealed");
         assert_eq!(bench.go_on().unwrap().new, new, "{name}");
+        assert_eq!(bench.go_on().unwrap().new, 0, "{name}: nothing is sealed twice");
         bench.append(102..103);
         assert_eq!(bench.seal().unwrap().new, 1, "{name}: all is well again");
+        assert_eq!(bench.go_on().unwrap().new, 0, "{name}: nothing is sealed twice later");
     }
     let bench = Bench::sealed(10);
     bench.edit(|lines| lines.truncate(7));
@@ -157,8 +159,10 @@ fn going_on_seals_each_line_that_is_not_sealed() {
         let cut = if name == "nothing is new" { 10 } else { 0 };
         assert_eq!(bench.go_on().unwrap().new, changed + 20 - cut + more, "{name}");
         assert_eq!(bench.seal().unwrap().new, 0, "{name}: all is well again");
+        assert_eq!(bench.go_on().unwrap().new, 0, "{name}: nothing is sealed twice");
         bench.append(40..41);
         assert_eq!(bench.seal().unwrap().new, 1, "{name}");
+        assert_eq!(bench.go_on().unwrap().new, 0, "{name}: nothing is sealed twice later");
     }
     let bench = Bench::sealed(10);
     bench.edit(|lines| lines.truncate(4));
