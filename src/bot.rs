@@ -122,8 +122,8 @@ impl Cause {
                  \"ExampleBot/1.0\"."
             }
             Self::BrowserOnly => {
-                "The User-Agent names only a browser, not a bot: add the bot's name outside \
-                 parentheses, such as \"ExampleBot/1.0\"."
+                "The User-Agent names only a browser, not a bot: add the bot's name, such as \"ExampleBot/1.0\". In \
+                 parentheses, a name counts only after \"compatible;\"."
             }
             Self::NoToken => {
                 "The User-Agent has no product name: send one with the bot's name, such as \"ExampleBot/1.0\"."

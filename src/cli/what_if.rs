@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Overrides, finish,
+    Overrides, complaint, finish,
     logs::{LogError, LogReader, PeriodArgs},
     source,
 };
@@ -62,7 +62,8 @@ pub struct WhatIfArgs {
     #[arg(long)]
     all: bool,
     /// Instead of the result, print one line for each decision that changes: time, id, effect, bot, URL, and the new
-    /// rule or reason, with tabs between them
+    /// rule or reason, with tabs between them. Standard error says how many decisions are not listed because they
+    /// cannot be decided
     #[arg(long, conflicts_with_all = ["json", "all", "expect"])]
     list: bool,
     /// Print one JSON object instead of text
@@ -160,6 +161,13 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
                 }
             }
         }
+    }
+    let undecided: u64 = summary.unknown.values().sum();
+    if args.list && undecided > 0 {
+        complaint::say(&format_args!(
+            "decisions that cannot be decided and are not listed: {}; without --list, the command says why",
+            grouped(undecided)
+        ));
     }
     let limit = if args.all { usize::MAX } else { LISTED };
     let text = match args.expect {

@@ -52,7 +52,11 @@ impl Excerpt<'_> {
     }
 
     fn shows(&self, number: u32) -> bool {
-        let near = self.rule.is_some_and(|rule| rule.abs_diff(number) <= AROUND);
+        let near = self.rule.is_some_and(|rule| {
+            // Lines above the group of the rule may belong to a group that does not apply.
+            let group = self.agents.iter().rfind(|agent| **agent < rule);
+            rule.abs_diff(number) <= AROUND && group.is_none_or(|group| number >= *group)
+        });
         near || self.agents.contains(&number)
     }
 
@@ -97,5 +101,22 @@ mod tests {
   11 |
 ";
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn the_excerpt_begins_with_the_group_of_the_rule() {
+        let body = b"User-agent: a\nDisallow: /x\nUser-agent: *\nDisallow: /y\nUser-agent: a\nDisallow: /z\n";
+        let mut out = String::new();
+        let excerpt = Excerpt {
+            body,
+            rule: Some(6),
+            agents: &[1, 5],
+            width: 28,
+        };
+        excerpt.write(&mut out, Paint::none());
+        assert_eq!(
+            out,
+            "  1 | User-agent: a\n    …\n  5 | User-agent: a\n> 6 | Disallow: /z\n"
+        );
     }
 }
