@@ -70,8 +70,8 @@ pub struct Decision {
     pub forwarded: bool,
     /// The rule that decided, if there is one.
     pub rule: Option<RuleId>,
-    /// The form of the path that decided. `None` if something else than the rules decided, or for a tunnel, whose path
-    /// is not visible.
+    /// The form of the path that was checked against the rules, even if no rule matched it. `None` if no rules were
+    /// checked, for example because the site has no robots.txt, and for a tunnel, whose path is not visible.
     pub reading: Option<Reading>,
     pub question: Question,
     /// What the cache knew of the origin's robots.txt, if it was looked up.

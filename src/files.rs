@@ -173,7 +173,7 @@ impl Display for Unreadable<'_> {
         let text = text.split(" (os error ").next().unwrap_or(&text);
         let hint = match self.0.kind() {
             ErrorKind::PermissionDenied => {
-                "; let the user that robotgate runs as read it (and enter the folders above it)"
+                "; give robotgate's user permission to read it (and to enter the folders above it)"
             }
             ErrorKind::IsADirectory => "; name a file in it",
             _ => "",
@@ -250,7 +250,7 @@ mod tests {
             (2, "there is no such file; check the path"),
             (
                 13,
-                "Permission denied; let the user that robotgate runs as read it (and enter the folders above it)",
+                "Permission denied; give robotgate's user permission to read it (and to enter the folders above it)",
             ),
             (21, "Is a directory; name a file in it"),
             (5, "Input/output error"),

@@ -29,12 +29,12 @@ pub enum AuthorityError {
     #[error("{} cannot contain both the certificate and the key of a new authority: configure two files", .0.display())]
     SamePath(PathBuf),
 
-    #[error("cannot read {}: {source}; let the user that robotgate runs as read it", path.display())]
+    #[error("cannot read {}: {source}; give robotgate's user permission to read it", path.display())]
     Read { path: PathBuf, source: io::Error },
 
     #[error(
-        "cannot write {}: {source}; let the user that robotgate runs as write to the folder of this file, or \
-         create the certificate and key elsewhere and configure their paths", path.display()
+        "cannot write {}: {source}; give robotgate's user permission to write there, or create the certificate and \
+         the key elsewhere and configure their paths", path.display()
     )]
     Write { path: PathBuf, source: io::Error },
 

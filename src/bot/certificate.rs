@@ -33,7 +33,9 @@ pub enum CertificateName {
 /// Why an entry of a bot's `certificates` can match no certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
-    #[error("is not a name; write a DNS name, a URI or the common name of the client's certificate")]
+    #[error(
+        "is not a name without spaces around it; write a DNS name, a URI or the common name of the client's certificate"
+    )]
     Empty,
     #[error(
         "is not the SHA-256 of a certificate; write \"sha256:\" and 64 hexadecimal digits, with or without colons, \

@@ -29,7 +29,7 @@ struct Saved {
     slots: Vec<Vec<SavedSlot>>,
 }
 
-/// A slot, with an index in `names` for each name.
+/// The counts of one second, minute or hour, with an index in `names` for each name.
 #[derive(Serialize, Deserialize)]
 struct SavedSlot {
     at: u64,
