@@ -114,6 +114,8 @@ enum SealCommandError {
     Seal(#[from] SealError),
     #[error("--key: {0}")]
     Key(NoteError),
+    #[error("--key: {key:?} has no public key; name a public key, or a file with one")]
+    NoKey { key: String },
     #[error("the audit log is on standard output; name the files of the log")]
     NoLog,
     #[error(
@@ -276,7 +278,12 @@ fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
         false => key.to_owned(),
     };
     let keys = text.lines().filter(|line| !line.is_empty()).map(VerifierKey::parse);
-    keys.collect::<Result<_, _>>().map_err(SealCommandError::Key)
+    let keys = keys.collect::<Result<Vec<_>, _>>().map_err(SealCommandError::Key)?;
+    // `verify` trusts the keys in the folder if it gets none.
+    match keys.is_empty() {
+        true => Err(SealCommandError::NoKey { key: key.to_owned() }),
+        false => Ok(keys),
+    }
 }
 
 fn text(found: &Verification, has_logs: bool) -> String {

@@ -88,7 +88,8 @@ pub(super) async fn serve(
         return;
     }
     let _open = context.live.metrics.tunnel_opened(Tunnel::Intercept);
-    let opening = tokio::time::timeout(within, first_byte(&mut stream));
+    let until = tokio::time::Instant::now() + within;
+    let opening = tokio::time::timeout_at(until, first_byte(&mut stream));
     let first = opening.await.ok().flatten();
     let scheme = match first {
         Some(byte) if byte.is_ascii_uppercase() => Scheme::Http,
@@ -105,7 +106,7 @@ pub(super) async fn serve(
         (Some(TLS_HANDSHAKE), _) => {
             let handshake = Acceptor::from_server_config(server_config);
             let handshake = handshake.tls_handshake(stream);
-            match tokio::time::timeout(within, handshake).await {
+            match tokio::time::timeout_at(until, handshake).await {
                 Ok(Ok(tls)) => {
                     if let Some(name) = tls.get_ssl().and_then(|tls| tls.server_name()) {
                         outer_connect.note_server_name(name);

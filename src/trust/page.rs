@@ -170,7 +170,7 @@ const INTERCEPTS: &str = "To check each https:// URL, it decrypts the TLS of its
     certificates of its own authority, which they have to trust.";
 const COMPARE: &str = "This page and the certificate come over plain HTTP. Before you trust the certificate, \
     compare its fingerprint (openssl x509 -in robotgate-ca.pem -noout -fingerprint -sha256) with the one that \
-    `robotgate ca show` prints on the proxy.";
+    `robotgate ca show --config FILE` prints on the proxy, with the proxy's configuration.";
 const NOTHING_TO_TRUST: &str = "This proxy does not intercept TLS (https.mode is not \"intercept\"). Clients need \
     only its address; they have no certificate to trust.";
 const HTML_HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Make clients trust \
@@ -229,8 +229,8 @@ mod tests {
             assert!(!body.contains("{proxy") && !body.contains("{ca"), "{body}");
             assert_eq!(body.contains("CN=robotgate <here>"), form == Form::Text);
             let shown = match form {
-                Form::Text => "`robotgate ca show`",
-                Form::Html => "<code>robotgate ca show</code>",
+                Form::Text => "`robotgate ca show --config FILE`",
+                Form::Html => "<code>robotgate ca show --config FILE</code>",
             };
             assert!(body.contains(shown), "{body}");
         }

@@ -155,6 +155,13 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     )
     .await;
     assert!(proven.out.contains("is entry 7 of the tree"), "{}", proven.errors);
+    let empty = folder.path().join("empty");
+    fs::write(&empty, "\n").expect("written");
+    for key in ["", &*empty.display().to_string()] {
+        let bad = seal(folder.path(), &["verify", "--key", key]).await;
+        assert_eq!((bad.code, &*bad.out), (Some(1), ""), "{key:?}");
+        assert!(bad.errors.contains("has no public key"), "{}", bad.errors);
+    }
     let stranger = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
     let bad = seal(folder.path(), &["verify", "--key", stranger]).await;
     assert!(

@@ -29,12 +29,20 @@ async fn a_client_that_sends_too_little_is_disconnected() {
 }
 
 #[tokio::test]
-async fn a_silent_tunnel_is_closed() {
+async fn a_tunnel_without_a_whole_handshake_is_closed() {
     let origin = Origin::start().tls().spawn().await;
     let gate = Gate::with("[proxy]\nhandshake-timeout = \"300ms\"").await;
 
     let mut silent = gate.connect(&origin.authority()).await.opened().plain();
     silent.read_to_end().await;
+
+    let mut stalled = gate.connect(&origin.authority()).await.opened().plain();
+    stalled.send(b"\x16\x03\x01").await;
+    stalled.read_to_end().await;
+    gate.wait_for_log("that the handshake stalled", |line| {
+        line.says("a TLS handshake took too long")
+    })
+    .await;
 }
 
 #[tokio::test]
