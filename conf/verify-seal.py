@@ -18,6 +18,12 @@ import sys
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 
+def need(condition, what):
+    """Fails unless the condition holds. Unlike assert, also with `python3 -O`."""
+    if not condition:
+        raise ValueError(what)
+
+
 def sha256(*parts):
     return hashlib.sha256(b"".join(parts)).digest()
 
@@ -44,22 +50,22 @@ def checkpoint(note, vkey):
     """Checks a signed checkpoint. Returns its size and root."""
     name, key_id, key = vkey.split("+", 2)
     key = base64.b64decode(key, validate=True)
-    assert key[0] == 1 and len(key) == 33, "an Ed25519 vkey"
-    assert sha256(name.encode(), b"\n", key)[:4].hex() == key_id, "the id of the vkey"
-    assert not any(ord(c) < 0x20 and c != "\n" for c in note), "control characters"
+    need(key[0] == 1 and len(key) == 33, "an Ed25519 vkey")
+    need(sha256(name.encode(), b"\n", key)[:4].hex() == key_id, "the id of the vkey")
+    need(not any(ord(c) < 0x20 and c != "\n" for c in note), "control characters")
     text, signatures = note.rsplit("\n\n", 1)
     text += "\n"
     valid = 0
     for line in signatures.splitlines():
         dash, signer, signature = line.split(" ")
-        assert dash == "\u2014", line
+        need(dash == "\u2014", line)
         signature = base64.b64decode(signature, validate=True)
         if signer == name and signature[:4].hex() == key_id:
             Ed25519PublicKey.from_public_bytes(key[1:]).verify(signature[4:], text.encode())
             valid += 1
-    assert valid, "no signature of the key"
+    need(valid, "no signature of the key")
     origin, size, root, *_ = text.splitlines()
-    assert origin == name and str(int(size)) == size, text
+    need(origin == name and str(int(size)) == size, text)
     return int(size), base64.b64decode(root, validate=True)
 
 
@@ -84,36 +90,36 @@ def tree(vkey, folder, logs):
     entries = []
     for index, width, data in tiles(folder, "entries", size):
         for at in range(width):
-            assert data[at * 34 : at * 34 + 2] == b"\x00\x20", f"bundle {index}: a length"
+            need(data[at * 34 : at * 34 + 2] == b"\x00\x20", f"bundle {index}: a length")
             entries.append(data[at * 34 + 2 : at * 34 + 34])
-        assert len(data) == width * 34, f"bundle {index}: its size"
+        need(len(data) == width * 34, f"bundle {index}: its size")
     hashes, level = [leaf(entry) for entry in entries], 0
-    assert merkle(hashes) == root, "the root of the entries"
+    need(merkle(hashes) == root, "the root of the entries")
     while hashes:
         for index, width, data in tiles(folder, level, len(hashes)):
-            assert data == b"".join(hashes[index * 256 : index * 256 + width]), f"tile {level}/{index}"
+            need(data == b"".join(hashes[index * 256 : index * 256 + width]), f"tile {level}/{index}")
         full = len(hashes) // 256
         hashes, level = [merkle(hashes[i * 256 : i * 256 + 256]) for i in range(full)], level + 1
     lines = b"".join(pathlib.Path(log).read_bytes() for log in logs).split(b"\n")[:-1]
-    assert [sha256(line) for line in lines[:size]] == entries, "the lines are not the entries"
+    need([sha256(line) for line in lines[:size]] == entries, "the lines are not the entries")
     print(f"{size} entries are good")
 
 
 def proof(vkey, path, line):
     head, note = pathlib.Path(path).read_text("utf-8").split("\n\n", 1)
     magic, index, *hashes = head.split("\n")
-    assert magic == "c2sp.org/tlog-proof@v1", magic
+    need(magic == "c2sp.org/tlog-proof@v1", magic)
     if index.startswith("extra "):
         index, *hashes = hashes
-    assert index.startswith("index "), index
+    need(index.startswith("index "), index)
     index = int(index.removeprefix("index "))
     size, root = checkpoint(note, vkey)
-    assert index < size, "the index"
+    need(index < size, "the index")
     # RFC 9162 2.1.3.2.
     place, last, computed = index, size - 1, leaf(sha256(pathlib.Path(line).read_bytes()))
     for sibling in hashes:
         sibling = base64.b64decode(sibling, validate=True)
-        assert last > 0 and len(sibling) == 32, "the length of the proof"
+        need(last > 0 and len(sibling) == 32, "the length of the proof")
         if place & 1 or place == last:
             computed = node(sibling, computed)
             while not place & 1 and place:
@@ -121,7 +127,7 @@ def proof(vkey, path, line):
         else:
             computed = node(computed, sibling)
         place, last = place >> 1, last >> 1
-    assert last == 0 and computed == root, "the line is not in the tree"
+    need(last == 0 and computed == root, "the line is not in the tree")
     print(f"entry {index} is proven by the checkpoint of {size} lines")
 
 

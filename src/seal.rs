@@ -88,11 +88,8 @@ pub enum SealError {
     NoLine(String),
     #[error("{}: the tree in the folder does not begin with the lines of this checkpoint", .0.display())]
     Unfit(PathBuf),
-    #[error(
-        "the checkpoint does not cover {missing} of the {lines} lines with the id {id}: seal the log, or name a later \
-         checkpoint"
-    )]
-    NotSealed { id: String, missing: usize, lines: usize },
+    #[error("the checkpoint covers no line with the id {0}: seal the log, or name a later checkpoint")]
+    NotCovered(String),
 }
 
 impl SealError {

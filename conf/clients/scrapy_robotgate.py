@@ -9,22 +9,27 @@ Put this file where Python finds it: next to the project's scrapy.cfg, or in a f
 
 With 560, a refusal gets here before RetryMiddleware (550) sees it. Scrapy calls a spider's errback with IgnoreRequest,
 and the stats count refusals by reason (robotgate/refused/rule and so on). RetryMiddleware retries a 503
-(refusals.unreachable-status), but no refused CONNECT. If a request came too early (429), the middleware waits as long as
-Retry-After says, and then sends it again, as often as needed. The request counts as one of CONCURRENT_REQUESTS meanwhile.
+(refusals.unreachable-status), but no refused CONNECT. If a request came too early (429), the middleware sends it again
+after the time in Retry-After, as often as needed. The spider stays open meanwhile, and other requests continue.
 """
 
+import asyncio
 import logging
 import re
 
-import scrapy.utils.defer
+from scrapy import signals
 from scrapy.core.downloader.handlers.http11 import TunnelError
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import DontCloseSpider, IgnoreRequest
 
 logger = logging.getLogger(__name__)
 
 # The statuses that refusals.status and refusals.unreachable-status allow. The phrase of every refusal begins with this
 # word. The 503 of an overloaded proxy has a different phrase, so Scrapy retries it.
 REFUSED_CONNECT = re.compile(r"'status': (403|451|503), 'reason': b?['\"]Disallowed")
+
+DEFERRED_CONNECT = re.compile(r"'status': 429, 'reason': b?['\"]Disallowed")
+# Seconds until a request is sent again, if its refusal does not say.
+DEFAULT_WAIT = 10
 
 
 def refusal(decision):
@@ -35,11 +40,15 @@ def refusal(decision):
     return reason.group(1) if reason else "unknown"
 
 
-async def sleep(seconds):
-    # Importing the reactor before Scrapy has chosen one would install the wrong one.
-    from twisted.internet import reactor, task
+def call_later(seconds, function):
+    """Calls the function after so many seconds. The result has the method cancel()."""
+    try:
+        return asyncio.get_running_loop().call_later(seconds, function)
+    except RuntimeError:
+        # Importing the reactor before Scrapy has chosen one would install the wrong one.
+        from twisted.internet import reactor
 
-    await scrapy.utils.defer.maybe_deferred_to_future(task.deferLater(reactor, seconds, lambda: None))
+        return reactor.callLater(seconds, function)
 
 
 class RobotgateMiddleware:
@@ -50,28 +59,59 @@ class RobotgateMiddleware:
                 "ROBOTSTXT_OBEY is on, so each site is asked for its robots.txt twice, unless robots.serve-copies is on "
                 "in robotgate: set it to False, robotgate checks it"
             )
-        return cls(crawler.stats)
+        middleware = cls(crawler)
+        crawler.signals.connect(middleware.spider_idle, signal=signals.spider_idle)
+        crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
+        return middleware
 
-    def __init__(self, stats):
-        self.stats = stats
+    def __init__(self, crawler):
+        self.crawler = crawler
+        self.stats = crawler.stats
+        self.waiting = set()
 
-    async def process_response(self, request, response, spider=None):
+    def spider_idle(self):
+        if self.waiting:
+            raise DontCloseSpider
+
+    def spider_closed(self):
+        for call in self.waiting:
+            call.cancel()
+        self.waiting.clear()
+
+    def process_response(self, request, response, spider=None):
         decision = response.headers.get("Robots-Decision", b"").decode("latin-1")
         reason = refusal(decision)
         if reason is None:
             return response
         if decision.startswith("defer"):
-            await sleep(int(response.headers.get("Retry-After", b"1")))
-            self.stats.inc_value("robotgate/deferred")
-            return request.replace(dont_filter=True)
+            seconds = response.headers.get("Retry-After", b"")
+            raise self.deferred(request, int(seconds) if seconds.isdigit() else DEFAULT_WAIT)
         if reason == "unreachable" and response.status == 503:
             return response  # RetryMiddleware tries again.
         raise self.refused(request, reason, decision)
 
     def process_exception(self, request, exception, spider=None):
         # Of the response to a refused CONNECT, Scrapy keeps only the status and the reason phrase.
+        if isinstance(exception, TunnelError) and DEFERRED_CONNECT.search(str(exception)):
+            raise self.deferred(request, DEFAULT_WAIT)
         if isinstance(exception, TunnelError) and REFUSED_CONNECT.search(str(exception)):
             raise self.refused(request, "connect", str(exception))
+
+    def deferred(self, request, seconds):
+        """Sends the request again later. It holds no place among CONCURRENT_REQUESTS until then."""
+        # Otherwise the cache would answer the repeated request with the 429.
+        again = request.replace(dont_filter=True, meta={**request.meta, "dont_cache": True})
+
+        def send():
+            self.waiting.discard(call)
+            self.crawler.engine.crawl(again)
+
+        call = call_later(seconds, send)
+        self.waiting.add(call)
+        self.stats.inc_value("robotgate/deferred")
+        # Only the repeated request calls the spider.
+        request.errback = None
+        return IgnoreRequest(f"robotgate deferred {request.url}: again in {seconds} s")
 
     def refused(self, request, reason, told):
         logger.warning("robotgate refused %s: %s", request.url, told)

@@ -86,7 +86,13 @@ impl ShowArgs {
         let mut found = EvidenceReader::open(&path)
             .and_then(|reader| reader.read(&[sha256]))
             .map_err(unreadable)?;
-        found.remove(&sha256).ok_or(ShowError::Unknown { path, sha256 })
+        // The store also has robots.txt files.
+        let is_config =
+            |text: &Vec<u8>| std::str::from_utf8(text).is_ok_and(|text| text.parse::<toml::Table>().is_ok());
+        found
+            .remove(&sha256)
+            .filter(is_config)
+            .ok_or(ShowError::Unknown { path, sha256 })
     }
 }
 

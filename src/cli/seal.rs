@@ -224,7 +224,7 @@ impl SealArgs {
         if logs.is_empty() {
             return Err(SealCommandError::NoLog);
         }
-        let proven = seal::prove(&self.options()?.path, &prove.id, &logs, prove.checkpoint.as_deref())?;
+        let (proven, missing) = seal::prove(&self.options()?.path, &prove.id, &logs, prove.checkpoint.as_deref())?;
         let mut text = String::new();
         let mut events = Vec::new();
         for proven in proven {
@@ -253,7 +253,14 @@ impl SealArgs {
                 lines(proven.size)
             );
         }
-        Ok((text, true))
+        if missing > 0 {
+            let _ = writeln!(
+                text,
+                "not proven, because the checkpoint does not cover them: {} of this request",
+                lines(missing as u64)
+            );
+        }
+        Ok((text, missing == 0))
     }
 
     fn checkpoint(&self) -> Result<(String, bool), SealCommandError> {

@@ -169,6 +169,12 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
             grouped(undecided)
         ));
     }
+    if args.list && summary.unreadable_lines > 0 {
+        complaint::say(&format_args!(
+            "lines that are not a JSON record of the log: {}",
+            grouped(summary.unreadable_lines)
+        ));
+    }
     let limit = if args.all { usize::MAX } else { LISTED };
     let text = match args.expect {
         Some(_) => case_file(&summary, &cases),

@@ -57,15 +57,7 @@ impl Hop {
     pub fn redirected(&self, location: Option<&[u8]>) -> Result<Self, FetchError> {
         let location = location.ok_or_else(|| FetchError::Redirect("the redirect has no Location".to_owned()))?;
         let lost = |why: &str| {
-            // Leave out what can contain secrets: user information, the query and the fragment.
-            let mut location = String::from_utf8_lossy(location).into_owned();
-            if let Some(at) = location.find(['?', '#']) {
-                location.truncate(at + 1);
-                location.push('…');
-            }
-            if let Some((_, host)) = location.rsplit_once('@') {
-                location = format!("…@{host}");
-            }
+            let location = without_secrets(&String::from_utf8_lossy(location));
             FetchError::Redirect(format!("{} ({why})", plain(&location, MAX_LOCATION)))
         };
         let text = std::str::from_utf8(location).map_err(|_| lost("not UTF-8"))?;
@@ -97,6 +89,20 @@ impl Hop {
             request.insert_header("If-None-Match", etag)?;
         }
         Ok(request)
+    }
+}
+
+/// Leaves out the parts of a URL that can contain secrets: user information, the query and the fragment.
+fn without_secrets(url: &str) -> String {
+    let end = url.find(['?', '#']).map_or(url.len(), |end| end + 1);
+    let (shown, rest) = url.split_at(end);
+    let left_out = if rest.is_empty() { "" } else { "…" };
+    let authority = shown.split_once("//").map_or(shown, |(_, authority)| authority);
+    match shown.rsplit_once('@') {
+        Some((_, host)) => format!("…@{host}{left_out}"),
+        // A password with a `?` or `#`.
+        None if rest.contains('@') && !authority.contains(['/', '\\']) => "…".to_owned(),
+        None => format!("{shown}{left_out}"),
     }
 }
 
@@ -167,6 +173,9 @@ mod tests {
             (b"ftp://b.example/#secret", "b.example/#…"),
             (b"http://user:secret@b.example/x", "…@b.example/x"),
             (b"http:user:sec@secret@b.example?secret", "…@b.example?…"),
+            (b"http://user:secret?x@b.example/", "… ("),
+            (b"http://user:secret#x@b.example/", "… ("),
+            (b"ftp://b.example/x?secret@secret", "ftp://b.example/x?…"),
         ] {
             let error = led(location).expect_err("it leads nowhere");
             assert!(error.contains(shown), "{location:?}: {error}");

@@ -28,16 +28,22 @@ pub struct Proven {
 }
 
 /// Makes a proof for each line whose record has this id. Searches all given log files. The proof is for the checkpoint
-/// in the file `older`, or else for the folder's current one.
+/// in the file `older`, or else for the folder's current one. Also returns how many lines with the id that checkpoint
+/// does not cover.
 ///
 /// # Errors
-/// Fails if no line has the id, if the checkpoint does not cover a line with the id or does not fit the tree, or if a
-/// file is damaged or cannot be read.
-pub fn prove(folder: &Path, id: &str, logs: &[PathBuf], older: Option<&Path>) -> Result<Vec<Proven>, SealError> {
+/// Fails if no line has the id, if the checkpoint covers none of these lines or does not fit the tree, or if a file is
+/// damaged or cannot be read.
+pub fn prove(
+    folder: &Path,
+    id: &str,
+    logs: &[PathBuf],
+    older: Option<&Path>,
+) -> Result<(Vec<Proven>, usize), SealError> {
     let folder = Folder(folder.to_owned());
     let chain = Chain::load(&folder, &[])?;
     let (bytes, current, _) = chain.checkpoint(&folder)?;
-    let held = current.size;
+    let (held, held_root) = (current.size, current.root);
     let (bytes, checkpoint) = match older {
         None => (bytes, current),
         Some(path) => {
@@ -65,7 +71,7 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf], older: Option<&Path>) ->
     if wanted.is_empty() {
         return Err(SealError::NoLine(id.to_owned()));
     }
-    let (lines, size) = (wanted.len(), checkpoint.size);
+    let size = checkpoint.size;
     let mut proven = Vec::new();
     for (entry, sha256) in (0..)
         .zip(folder.entries(0, held))
@@ -78,7 +84,8 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf], older: Option<&Path>) ->
         let (_, event, line) = wanted.remove(at);
         let (hashes, root) = inclusion_proof(leaf(&sha256.0), entry, size, held, &mut |name| folder.hashes(name))?;
         if root != checkpoint.root {
-            return Err(match older {
+            let now = inclusion_proof(leaf(&sha256.0), entry, held, held, &mut |name| folder.hashes(name))?.1;
+            return Err(match older.filter(|_| now == held_root) {
                 Some(path) => SealError::Unfit(path.to_owned()),
                 None => SealError::Damaged(folder.path("tile")),
             });
@@ -93,12 +100,11 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf], older: Option<&Path>) ->
             proof: format!("c2sp.org/tlog-proof@v1\nindex {entry}\n{hashes}\n{checkpoint}"),
         });
         if wanted.is_empty() {
-            return Ok(proven);
+            break;
         }
     }
-    Err(SealError::NotSealed {
-        id: id.to_owned(),
-        missing: wanted.len(),
-        lines,
-    })
+    match proven.is_empty() {
+        true => Err(SealError::NotCovered(id.to_owned())),
+        false => Ok((proven, wanted.len())),
+    }
 }

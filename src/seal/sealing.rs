@@ -65,9 +65,9 @@ pub fn seal(
     let before = writer.sealed;
     let (mut walk, mut entry) = writer.start(logs, go_on)?;
     let mut sealed = folder.entries(entry, before);
-    // The hashes of sealed lines that may come later in the log, each with its number of entries. These lines must not be
-    // sealed twice.
-    let mut elsewhere: HashMap<Sha256, u64> = HashMap::new();
+    // The hashes of sealed lines that may come later in the log, each with its first entry and its number of entries.
+    // These lines must not be sealed twice.
+    let mut elsewhere: HashMap<Sha256, (u64, u64)> = HashMap::new();
     while let Some(hash) = walk.next_entry(entry)? {
         match sealed.next().transpose()? {
             Some(sealed) if sealed == hash => {
@@ -76,8 +76,9 @@ pub fn seal(
             }
             Some(_) if !go_on => return Err(walk.changed(entry)),
             Some(_) => {
-                for sealed in folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before) {
-                    *elsewhere.entry(sealed?).or_default() += 1;
+                let first = entry.max(before.saturating_sub(MAX_KNOWN));
+                for (number, sealed) in (first..).zip(folder.entries(first, before)) {
+                    elsewhere.entry(sealed?).or_insert((number, 0)).1 += 1;
                 }
                 // The following lines of the file become new entries.
                 sealed = folder.entries(before, before);
@@ -85,8 +86,9 @@ pub fn seal(
             }
             None => {}
         }
-        if let Some(left) = elsewhere.get_mut(&hash).filter(|left| **left > 0) {
+        if let Some((number, left)) = elsewhere.get_mut(&hash).filter(|(_, left)| *left > 0) {
             *left -= 1;
+            walk.is_entry(*number);
             continue;
         }
         writer.push(hash);

@@ -297,6 +297,9 @@ async fn scrapy_waits_for_its_turn_and_gives_up_no_page() {
         shown.contains("'robotgate/deferred'") && !shown.contains("retry/count"),
         "{shown}"
     );
+    // If it waits, all pages but one are deferred at most once a second.
+    let asked: usize = pages.iter().map(|page| decisions(&gate, &origin.url(page))).sum();
+    assert!(asked <= 40, "{asked}");
 }
 
 fn decisions(gate: &Gate, url: &str) -> usize {

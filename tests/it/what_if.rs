@@ -69,8 +69,23 @@ async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
     let cases = what_if(&gate, &["--config", &new, "--expect=all"]).await;
     let shown = what_if(&gate, &["--config", &new]).await;
     let listed = what_if(&gate, &["--config", &new, "--list"]).await;
-    let later = what_if(&gate, &["--config", &new, "--json", "--since", "2100-01-01"]).await;
-    assert_eq!((&later.json()["decisions"], later.code), (&json!(0), Some(0)));
+    let middle = before[10]["time"].as_str().expect("a time");
+    for (option, expected) in [("--since", before.len() - 10), ("--until", 10)] {
+        let part = what_if(&gate, &["--config", &new, "--json", "--all", option, middle])
+            .await
+            .json();
+        assert_eq!(part["decisions"], json!(expected), "{option}: {part:#}");
+        let log = fs::read_to_string(gate.file("audit.jsonl")).expect("the log");
+        for group in part["groups"].as_array().expect("an array") {
+            let (id, number) = (
+                &group["example"]["id"],
+                group["example"]["line"].as_u64().expect("a number"),
+            );
+            let line: Value =
+                serde_json::from_str(log.lines().nth(number as usize - 1).expect("a line")).expect("JSON");
+            assert_eq!(line["id"], *id, "{option}: {group:#}");
+        }
+    }
 
     gate.rewrite_config(&text);
     gate.reloaded(1).await;

@@ -88,6 +88,15 @@ impl Walk {
         Ok(Some(file.first))
     }
 
+    /// Sets the entry of the current line, if the line is the first of its file.
+    pub(super) fn is_entry(&mut self, entry: u64) {
+        if let Some((_, position)) = &mut self.now
+            && position.offset == position.last
+        {
+            position.entry = entry;
+        }
+    }
+
     /// Returns the error for a line whose hash is not the entry with the number `entry`.
     pub(super) fn changed(&self, entry: u64) -> SealError {
         let first = self.now.as_ref().map_or(0, |(_, position)| position.entry);

@@ -116,6 +116,17 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
         assert_eq!(bench.seal().unwrap().new, 1, "{name}: all is well again");
         assert_eq!(bench.go_on().unwrap().new, 0, "{name}: nothing is sealed twice later");
     }
+    // Without a position, and with a change in an older file.
+    let bench = Bench::sealed(10);
+    bench.rotate("audit.jsonl.1");
+    bench.append(10..20);
+    assert_eq!(bench.seal().unwrap().new, 10);
+    let older = fs::read_to_string(bench.file("audit.jsonl.1")).unwrap();
+    fs::write(bench.file("audit.jsonl.1"), older.replacen('}', " }", 1)).unwrap();
+    fs::remove_file(bench.file("seal/position")).unwrap();
+    for new in [1, 0, 0] {
+        assert_eq!(bench.go_on().unwrap().new, new);
+    }
     let bench = Bench::sealed(10);
     bench.edit(|lines| lines.truncate(7));
     let error = bench.seal().unwrap_err().to_string();

@@ -1,5 +1,7 @@
 //! Tests what verifying finds, and proofs of single lines.
 
+use std::process::Command;
+
 use super::*;
 
 #[test]
@@ -193,7 +195,8 @@ fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
 #[test]
 fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
     let bench = Bench::sealed(300);
-    let proven = prove(&bench.file("seal"), "id-77", &[bench.file("audit.jsonl")], None).unwrap();
+    let (proven, missing) = prove(&bench.file("seal"), "id-77", &[bench.file("audit.jsonl")], None).unwrap();
+    assert_eq!(missing, 0);
     let [proven] = &*proven else {
         panic!("one line has the id")
     };
@@ -207,10 +210,7 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
     assert_eq!(checkpoint, super::checkpoint(&bench.file("seal")).unwrap());
     bench.append(300..301);
     for (id, expected) in [
-        (
-            "id-300",
-            "the checkpoint does not cover 1 of the 1 lines with the id id-300",
-        ),
+        ("id-300", "the checkpoint covers no line with the id id-300"),
         ("id-7777", "no line in these logs has the id id-7777"),
     ] {
         let error = prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")], None).unwrap_err();
@@ -221,18 +221,45 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
 #[test]
 fn a_proof_can_be_for_an_older_checkpoint_of_the_same_tree() {
     let bench = Bench::sealed(300);
+    let forks = [("fork", 500), ("longer-fork", 900)];
+    for (name, lines) in forks {
+        fs::create_dir_all(bench.file(name)).unwrap();
+        let copied = Command::new("/bin/cp")
+            .args(["-r", "-T"])
+            .args([bench.file("seal"), bench.file(name)])
+            .status();
+        assert!(copied.unwrap().success());
+        let log = bench.file(&format!("{name}.jsonl"));
+        let text = (0..300).chain(1300..1000 + lines).map(|number| line(number) + "\n");
+        fs::write(&log, text.collect::<String>()).unwrap();
+        let options = SealOptions {
+            path: bench.file(name),
+            ..bench.options()
+        };
+        assert_eq!(seal(&options, &[log], false, || false).unwrap().size, lines);
+    }
     let older = bench.file("older");
     fs::write(&older, super::checkpoint(&bench.file("seal")).unwrap()).unwrap();
     bench.append(300..700);
     bench.seal().unwrap();
     let prove =
         |id: &str, checkpoint: &Path| prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")], Some(checkpoint));
-    let proven = prove("id-77", &older).unwrap();
+    let (proven, _) = prove("id-77", &older).unwrap();
     assert_eq!((proven[0].entry, proven[0].size), (77, 300));
     assert!(proven[0].proof.ends_with(&fs::read_to_string(&older).unwrap()));
 
     let error = prove("id-300", &older).unwrap_err();
-    assert!(matches!(error, SealError::NotSealed { missing: 1, .. }), "{error}");
+    assert!(matches!(error, SealError::NotCovered(_)), "{error}");
+    // A line with the same id that was sealed later.
+    bench.write(&(line(77).replace("decision", "completion") + "\n"));
+    let (proven, missing) = prove("id-77", &older).unwrap();
+    assert_eq!((proven.len(), missing), (1, 1));
+
+    // Two other trees, signed by the same key: one is smaller than the folder's.
+    for (name, _) in forks {
+        let error = prove("id-77", &bench.file(name).join("checkpoint")).unwrap_err();
+        assert!(matches!(error, SealError::Unfit(_)), "{name}: {error}");
+    }
     for lines in [100, 900] {
         let other = Bench::sealed(lines);
         other.edit(|lines| lines[0].push(' '));
