@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 # The statuses that refusals.status and refusals.unreachable-status allow. The phrase of every refusal begins with this
 # word. The 503 of an overloaded proxy has a different phrase, so Scrapy retries it.
 REFUSED_CONNECT = re.compile(r"'status': (403|451|503), 'reason': b?['\"]Disallowed")
-
+# The request came too early.
 DEFERRED_CONNECT = re.compile(r"'status': 429, 'reason': b?['\"]Disallowed")
 # Seconds until a request is sent again, if its refusal does not say.
 DEFAULT_WAIT = 10

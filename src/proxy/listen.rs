@@ -181,7 +181,7 @@ impl Listeners {
             listener.end().await;
             let Socket { address, speaks, .. } = listener.socket;
             if !open.sockets.iter().any(|socket| socket.address == address) {
-                tracing::info!(%address, speaks = speaks.as_str(), "stopped listening here, because the configuration no longer says so");
+                tracing::info!(%address, speaks = speaks.as_str(), "stopped listening on this address, because the configuration no longer names it");
             }
         }
     }

@@ -88,7 +88,7 @@ pub fn seal(
         }
         if let Some((number, left)) = elsewhere.get_mut(&hash).filter(|(_, left)| *left > 0) {
             *left -= 1;
-            walk.is_entry(*number);
+            walk.note_first_entry(*number);
             continue;
         }
         writer.push(hash);

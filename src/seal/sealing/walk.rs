@@ -88,8 +88,8 @@ impl Walk {
         Ok(Some(file.first))
     }
 
-    /// Sets the entry of the current line, if the line is the first of its file.
-    pub(super) fn is_entry(&mut self, entry: u64) {
+    /// Notes that the current line is this entry already, if the line is the first of its file.
+    pub(super) fn note_first_entry(&mut self, entry: u64) {
         if let Some((_, position)) = &mut self.now
             && position.offset == position.last
         {
