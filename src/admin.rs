@@ -1,8 +1,8 @@
-//! Answers operators, over HTTP ([`http`]) and for the command `robotgate cache`. Requests of bots do not wait for this
-//! module, but share the permits for fetches and long decisions with it.
+//! Answers operators, over HTTP ([`http`]) and for the commands `robotgate cache` and `robotgate health`. Requests of
+//! bots do not wait for this module, but share the permits for fetches and long decisions with it.
 //!
-//! Only one process can open the cache file. So while a proxy runs, the command ([`Copies`]) asks the proxy over a
-//! socket (`socket`); otherwise it opens the file itself. The proxy and the command read the file with `view`.
+//! Only one process can open the cache file. So while a proxy runs, `robotgate cache` ([`Copies`]) asks the proxy over
+//! a socket (`socket`); otherwise it opens the file itself. The proxy and the command read the file with `view`.
 
 mod client;
 pub mod http;

@@ -67,8 +67,8 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// Fails if a file cannot be read or written, if the certificate may not sign leaves, if the key is not its key, or
-    /// if only one file exists although no creation was interrupted.
+    /// Fails if a file cannot be read or written, if the certificate is not valid at `now` or may not sign leaves, if
+    /// the key is not its key, or if only one file exists although no creation was interrupted.
     pub fn load_or_create(
         certificate: &Path,
         key: &Path,

@@ -135,7 +135,7 @@ impl Cause {
 // === impl Bot ===
 
 impl Bot {
-    /// Returns the product tokens that name the bot: its `robots-agents` and its name.
+    /// Returns the names of the bot: its `robots-agents` and its `name`.
     pub(crate) fn goes_by(&self) -> impl Iterator<Item = &str> {
         self.robots_agents.iter().map(|agent| &**agent).chain([&*self.name])
     }

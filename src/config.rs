@@ -113,7 +113,7 @@ impl Config {
         Self::load_by(sources, Reads::All)
     }
 
-    /// Does the same as [`Config::load`], but does not read the files with secrets. This is for commands that create
+    /// Does the same as [`Config::load`], but does not read the files with secrets. This is for callers that create
     /// credentials or need no secrets.
     pub fn load_without_credentials(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::NoSecrets)
@@ -213,7 +213,8 @@ impl Config {
             settings: Settings::default(),
             canonical: Canonical::default(),
         };
-        if config.seals && config.audit.output.file().is_none() {
+        // A mistake in `audit.path` has been reported already.
+        if config.seals && config.audit.output.file().is_none() && file.span_of("audit.path").is_none() {
             file.checker.complain(
                 file.span_of("evidence.seal").unwrap_or_default(),
                 "the log is on standard output, and only a file can be sealed; name one in audit.path",
@@ -225,10 +226,7 @@ impl Config {
             ("evidence.path", evidence),
         ] {
             if let (Some(span), Some(name)) = (file.span_of(key), config.conflicting_use(key, path)) {
-                let message = format!(
-                    "{name} names the same file, and each would overwrite the other; use a different path for one \
-                     of them"
-                );
+                let message = format!("{name} names the same file; use a different path for one of them");
                 file.checker.complain(span, message);
             }
         }
@@ -253,7 +251,7 @@ impl Config {
         .map(|(name, _)| name)
     }
 
-    /// Returns warnings about a valid configuration, as sentences for `check` and for the log. `file` is the
+    /// Returns warnings about a valid configuration, for `check` and for the operational log. `file` is the
     /// configuration file.
     pub fn warnings(&self, file: Option<&Path>, now: SystemTime) -> Vec<String> {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));

@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub(crate) struct Kind<T> {
-    /// For log messages, such as "the file of cached robots.txt files".
+    /// For log messages, such as "the cache file".
     pub(crate) name: &'static str,
     /// What the loss of a damaged file means: a sentence for the log, without its full stop.
     pub(crate) loss: &'static str,

@@ -6,8 +6,8 @@
 //! normalizes it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them,
 //! and takes the first that the rules disallow.
 //!
-//! All decisions are made here: for the proxy, the API, `explain` and the `[[expect]]` cases of a configuration.
-//! Everything that reports a decision, such as the log, uses the same value.
+//! All decisions are made here: for the proxy, the API, `explain`, replays and the `[[expect]]` cases of a
+//! configuration. Everything that reports a decision, such as the log, uses the same value.
 
 mod kind;
 mod question;
@@ -43,6 +43,7 @@ use crate::{
     pace::{Cause, CrawlDelay, CrawlDelayTooLong, PaceLimits},
     robots::{Agent, Choice, Rule, RuleId},
     text::words,
+    usage::UseRefusal,
 };
 
 words! {
@@ -70,8 +71,8 @@ pub struct Decision {
     pub forwarded: bool,
     /// The rule that decided, if there is one.
     pub rule: Option<RuleId>,
-    /// The form of the path that was checked against the rules, even if no rule matched it. `None` if no rules were
-    /// checked, for example because the site has no robots.txt, and for a tunnel, whose path is not visible.
+    /// The reading of the path that decided, even if no rule matched it. `None` if no rules decided, for example
+    /// because the site has no robots.txt, and for a tunnel, whose path is not visible.
     pub reading: Option<Reading>,
     pub question: Question,
     /// What the cache knew of the origin's robots.txt, if it was looked up.
@@ -170,8 +171,8 @@ impl Decision {
             (Reason::Rule, Verdict::Allow, _) => "A rule of the site's robots.txt allows this URL.",
             // Almost all requests for an https:// URL come through a CONNECT, so the sentence mentions it.
             (Reason::Unauthenticated, _, Scheme::Https) => {
-                "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, the \
-                 proof that came with the CONNECT applies."
+                "The client does not prove which bot it is: it lacks a required proof, or its credential is invalid. \
+                 Inside a CONNECT, the proof that came with the CONNECT applies."
             }
             (Reason::Pace, Verdict::Defer, _) => match self.pace_cause() {
                 Some(cause) => sentence_of(cause),
@@ -181,8 +182,16 @@ impl Decision {
                 Identity::Unidentified(cause) => cause.advice(),
                 _ => Reason::Unidentified.sentence(),
             },
+            (Reason::Usage, ..) if self.awaits_tdmrep() => {
+                "This proxy is still fetching a file in which the site says what its content may be used for."
+            }
             (reason, ..) => reason.sentence(),
         }
+    }
+
+    fn awaits_tdmrep(&self) -> bool {
+        let refused = self.usage.as_deref().and_then(|usage| usage.refused);
+        matches!(refused, Some(UseRefusal::Pending(_)))
     }
 
     /// Returns why the pace refuses the request, if the reason is `pace`.
@@ -340,7 +349,7 @@ fn sentence_of(cause: Cause) -> &'static str {
         Cause::Waiting => "Too many requests are already waiting, for this site or for all sites (pace.max-waiting).",
         Cause::Fleet => {
             "The server by which several proxies share the pace of a site cannot be used (fleet.on-loss), so this proxy \
-             sends nothing."
+             does not send this request."
         }
     }
 }

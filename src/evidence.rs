@@ -1,6 +1,6 @@
-//! Keeps the robots.txt texts and configurations that decisions were based on, each under its SHA-256. With them, a
-//! decision in the audit log can be checked months later. Also records which text each origin had, and when
-//! ([`EvidenceReader::history`]).
+//! Keeps the texts that decisions were based on (robots.txt, `tdmrep.json` and the configuration), each under its
+//! SHA-256. With them, a decision in the audit log can be checked months later. Also records which robots.txt each
+//! origin had, and when ([`EvidenceReader::history`]).
 //!
 //! A text is stored before the first decision that is based on it. A separate thread writes the texts, many in one
 //! transaction. If the store fails, robotgate still decides requests, unless the configuration forbids it
@@ -70,7 +70,7 @@ pub struct EvidenceState {
 
 /// A robots.txt or `tdmrep.json` is not in the store, because it could not be written in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the robots.txt could not be stored as evidence")]
+#[error("the robots.txt or tdmrep.json could not be stored as evidence")]
 pub struct NotStored;
 
 /// Why the store of evidence cannot be used.
@@ -97,7 +97,7 @@ impl Evidence {
         });
         let writer = writer.map_err(|error| EvidenceError {
             path: options.path.clone(),
-            why: error.to_string(),
+            why: format!("cannot start a thread: {error}"),
         })?;
         let evidence = Self {
             shared,
@@ -120,7 +120,9 @@ impl Evidence {
         match required {
             true => Err(EvidenceError {
                 path: self.path().to_owned(),
-                why: self.trouble().unwrap_or_else(|| "the disk is too slow".to_owned()),
+                why: self
+                    .trouble()
+                    .unwrap_or_else(|| "writing the configuration took more than 4 s".to_owned()),
             }),
             false => Ok(()),
         }
@@ -216,7 +218,7 @@ impl fmt::Debug for Evidence {
     }
 }
 
-/// How long the fetch of a robots.txt waits until the text is stored.
+/// How long [`Evidence::put`] waits until the text is stored.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 /// How long a start or a reload waits until the text of the configuration is stored.
 const MAX_START: Duration = Duration::from_secs(4);

@@ -107,12 +107,9 @@ impl fmt::Display for Unmet {
         for (line, complaint) in &self.cases {
             writeln!(f, "{file}:{line}: expect: {complaint}")?;
         }
-        write!(
-            f,
-            "{} of {} expectations in {file} are not met",
-            self.cases.len(),
-            self.of
-        )
+        let (unmet, of) = (self.cases.len(), self.of);
+        let are = if unmet == 1 { "is" } else { "are" };
+        write!(f, "{unmet} of {of} expectations in {file} {are} not met")
     }
 }
 
@@ -229,7 +226,7 @@ mod tests {
         );
         assert!(error.contains("the verdict is \"deny\" (reason: rule)"), "{error}");
         assert!(
-            error.ends_with("are not met") && error.contains("1 of 2 expectations"),
+            error.ends_with("is not met") && error.contains("1 of 2 expectations"),
             "{error}"
         );
     }

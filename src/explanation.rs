@@ -24,7 +24,7 @@ pub(crate) struct ExplainedDecision<'a> {
     /// How the rules apply to the path. `None` if robotgate could not or need not apply them.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<AudienceStatement<'a>>,
-    /// What kind of file the site sent, if it is not a robots.txt.
+    /// What kind of file was fetched or read, if it is not a robots.txt.
     pub(crate) disguise: Option<Disguise>,
     /// The kinds of proof that the bot can show. `None` if the proxy serves the bot without a proof.
     pub(crate) proofs: Option<String>,

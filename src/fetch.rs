@@ -1,5 +1,5 @@
 //! Fetches a robots.txt or a `tdmrep.json` ([`SiteDocument`]): the I/O of RFC 9309 §2.3, with limits against hostile
-//! servers. This module does not interpret what it fetched.
+//! servers. This module does not parse the document.
 //!
 //! The request is a GET without cookies or credentials. Up to five redirects are followed, also to other origins, and
 //! the egress guard checks each address.
@@ -62,7 +62,7 @@ pub trait Fetch: Send + Sync + 'static {
         etag: Option<&str>,
     ) -> Traced;
 
-    /// Stores the text of a robots.txt as evidence, before it is used for a decision.
+    /// Stores the text of a copy as evidence, before the copy is used for a decision.
     ///
     /// # Errors
     /// Fails if the text could not be stored although evidence is required (`evidence.required`). The copy must then
@@ -71,7 +71,7 @@ pub trait Fetch: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Checks whether the text of a new robots.txt could be stored as evidence.
+    /// Checks whether the text of a new copy could be stored as evidence.
     ///
     /// # Errors
     /// Fails if evidence is required (`evidence.required`), but texts cannot be stored now.
@@ -88,7 +88,8 @@ pub trait Fetch: Send + Sync + 'static {
         None
     }
 
-    /// Writes to the audit log that another robotgate of the fleet has fetched a robots.txt. Called before it is used.
+    /// Writes to the audit log that another robotgate of the fleet has fetched a document. Called before the result is
+    /// used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
     /// Called when a fetch has changed the state of the origin, even if another robotgate of the fleet fetched. Must
@@ -105,7 +106,7 @@ pub struct Learned<'a> {
     pub after: &'a OriginState,
 }
 
-/// A robots.txt that another robotgate of the fleet has fetched, and how it changed the state of the origin.
+/// A document that another robotgate of the fleet has fetched, and how it changed the state of the origin.
 #[derive(Debug)]
 pub struct SharedCopy<'a> {
     pub document: &'static SiteDocument,
@@ -133,7 +134,10 @@ pub struct FinishedFetch<'a> {
 /// Why robotgate cannot fetch or use a robots.txt, if the origin is not the cause. The origin's state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    #[error("{TOO_MANY_FETCHES}")]
+    #[error(
+        "the limit of robots.txt fetches under way for one client, or for all operators together, is reached \
+         (proxy.max-client-fetches, or less if `ulimit -n` is low)"
+    )]
     TooManyFetches,
     #[error("the audit log cannot be written, so robotgate fetches no robots.txt")]
     NotLogged,

@@ -1,5 +1,6 @@
 //! Reads regular files, and helps to replace whole files. Refuses pipes, because a pipe without a writer could block a
-//! reload forever. Refuses a file with a secret if other users have access to it, or if its group can change it.
+//! reload forever. Refuses a file with a secret if other users have access to it, or if its group can do more
+//! than read it.
 
 use std::{
     ffi::OsString,
@@ -114,8 +115,7 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
 /// Checks whether this process may create a file in `folder`, which need not exist yet. Creates nothing.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
-    // The last ancestor of a relative path such as `a/b` is empty, which means the working directory.
-    let there = there.filter(|folder| !folder.as_os_str().is_empty());
+    // None of the ancestors of a relative path such as `a/b` may exist. It then means the working directory.
     rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())
 }
@@ -145,7 +145,7 @@ pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError>
 
 fn who(mode: u32) -> &'static str {
     match mode & OTHERS {
-        0 => "its group can change it",
+        0 => "its group can do more than read it",
         0o1 => "every user can execute it",
         0o2 | 0o3 => "every user can change it",
         0o4 | 0o5 => "every user can read it",
@@ -173,7 +173,7 @@ impl Display for Unreadable<'_> {
         let text = text.split(" (os error ").next().unwrap_or(&text);
         let hint = match self.0.kind() {
             ErrorKind::PermissionDenied => {
-                "; give robotgate's user permission to read it (and to enter the folders above it)"
+                "; give the user that runs robotgate permission to read it (and to enter the folders above it)"
             }
             ErrorKind::IsADirectory => "; name a file in it",
             _ => "",
@@ -250,7 +250,8 @@ mod tests {
             (2, "there is no such file; check the path"),
             (
                 13,
-                "Permission denied; give robotgate's user permission to read it (and to enter the folders above it)",
+                "Permission denied; give the user that runs robotgate permission to read it (and to enter the folders \
+                 above it)",
             ),
             (21, "Is a directory; name a file in it"),
             (5, "Input/output error"),

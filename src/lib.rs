@@ -24,24 +24,24 @@
 //!   that decides, with its line.
 //!   [`robots::explain()`], [`robots::statements`], [`robots::lint()`] and [`robots::changes()`] describe a robots.txt
 //!   to people.
-//! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path:
-//!   [`origin::readings`] normalizes the path before rules are compared with it.
-//! - [`bot`]: finds out which configured bot sends a request, from the client's credential and its User-Agent. For any
-//!   other bot, finds the name to look for in a robots.txt.
+//! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path
+//!   ([`origin::readings`]), with which rules are compared.
+//! - [`bot`]: finds out which configured bot sends a request, from the client's proof ([`bot::Proof`]) and its
+//!   User-Agent. For any other bot, finds the name to look for in a robots.txt.
 //! - [`copy`]: what robotgate knows of an origin's robots.txt, as a state machine: the current copy, when to fetch
 //!   again, and what a failure means.
 //! - [`usage`]: what bots use content for, and what sites say about it in several vocabularies.
 //! - [`pace`]: how fast requests to an origin may follow each other, as a state machine.
 //! - [`decision`]: takes one [`decision::Question`] and returns one [`decision::Decision`], which the response, the
 //!   log, the metrics, the API and `explain` show.
-//! - [`trust`]: how to make each kind of client trust the proxy, and which clients do not trust it.
 //!
 //! The shell:
 //!
 //! - [`store`]: keeps robots.txt copies in memory and on disk (`store::disk`).
-//! - [`fetch`]: fetches a robots.txt.
+//! - [`fetch`]: fetches a robots.txt or a `tdmrep.json`.
 //! - [`fleet`]: shares robots.txt copies and the pace with other robotgates through a Redis or Valkey server.
-//! - [`evidence`]: keeps the robots.txt texts and configurations that decisions are based on, by their SHA-256.
+//! - [`evidence`]: keeps the texts that decisions are based on (robots.txt, `tdmrep.json` and the configuration), by
+//!   their SHA-256.
 //! - `database`: opens files of the database redb, and handles damaged ones.
 //! - [`egress`]: resolves names to checked addresses.
 //! - [`upstream`]: connects to origins, and sends requests to them with HTTP/1.1, HTTP/2 and FTP.
@@ -51,7 +51,9 @@
 //!   request.
 //! - [`authority`]: the local certificate authority, and the certificates that it issues for the hosts of intercepted
 //!   connections.
-//! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
+//! - [`trust`]: how to make each kind of client trust the proxy, and which clients do not trust it.
+//! - [`audit`]: the audit log: decisions, completions, the fetches that decisions are based on, and what happens to
+//!   robotgate itself, such as a reload.
 //! - [`metrics`]: counts events, and writes the counts when Prometheus requests them. The value of a label is a word
 //!   from a fixed list, the name of a bot or the version, never a host.
 //! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. No request
@@ -84,7 +86,7 @@
 //! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks [`robots`]
 //!   against a simple implementation of the specification and against the cases in `tests/cases`.
 //! - `tests/bench`: measures speed, and compares the proxy with others. `cost` counts the allocations, instructions and
-//!   system calls of an exchange, and fails if there are more than the recorded numbers.
+//!   system calls of an exchange, a refusal and a decision, and fails if there are more than the recorded numbers.
 //! - `tests/fuzz`: fuzzes the code that reads data from outside. This separate package reaches private code through the
 //!   module `fuzzing`, which ordinary builds do not have.
 //!

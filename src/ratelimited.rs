@@ -1,5 +1,5 @@
-//! Limits log lines about events that clients or sites can cause as often as they like, so that nobody can flood the
-//! log.
+//! Limits the lines of the operational log about events that clients or sites can cause as often as they like, so that
+//! nobody can flood this log.
 
 use std::{
     sync::{

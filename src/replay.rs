@@ -42,8 +42,8 @@ pub enum ReplayOutcome {
     NotReplayable(Missing),
 }
 
-/// A field of the log line (`logged`) whose value should be different (`now`), by the new decision or by other fields
-/// of the line.
+/// A field of the log line that has the value `logged`, but should have the value `now` according to the new decision
+/// or to other fields of the line.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
     pub field: &'static str,
@@ -68,7 +68,7 @@ pub enum Missing {
     NoTdmrep,
     #[error("the query was left out of the log (audit.redact-query)")]
     Redacted,
-    #[error("a parameter was left out of the log (audit.redact-query)")]
+    #[error("the value of a parameter was left out of the log (audit.redact-query)")]
     RedactedParameter,
     #[error("the log does not have the exact URL: it was shortened (…), or has a character written as \\u{{…}}")]
     Escaped,

@@ -11,10 +11,10 @@
 //!
 //! How a path is decided:
 //!
-//! 1. [`RobotsTxt::agent`] finds the rules of the agent (`names`).
-//! 2. [`Agent::decide_within`] finds the rule that decides (`search`, with `prefilter` and `wild`), and stops if that is
-//!    too much work. [`Agent::decide`] does the same without a limit. The caller has
-//!    normalized the path (`origin::readings`); with the RFC profile, `escape::of_path` changes its escapes once more.
+//! 1. [`RobotsTxt::product`] or [`RobotsTxt::agent`] finds the rules of the agent (`names`).
+//! 2. [`Agent::decide_within`] finds the rule that decides (`search`, with `prefilter` and `wild`), and stops if that
+//!    is too much work. [`Agent::decide`] does the same without a limit. The path is one of the readings that
+//!    `origin::readings` returns; with the RFC profile, `escape::of_path` also normalizes its escapes.
 //! 3. [`RobotsTxt::rule`] parses the line of that rule again, so that it can be shown to people.
 //!
 //! [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.
@@ -304,7 +304,8 @@ impl RobotsTxt {
         self.profile
     }
 
-    /// Returns the memory that the file uses, in bytes, without the allocator's overhead.
+    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. For the lines about use, this
+    /// is the most that they can take.
     #[must_use]
     pub fn weight(&self) -> usize {
         let rules = match &self.rules {

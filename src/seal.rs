@@ -80,10 +80,11 @@ pub enum SealError {
     Origin { path: PathBuf, is: String, wanted: String },
     #[error("{}: no line of it is a record of an audit log", .0.display())]
     NoLog(PathBuf),
-    /// Sealed lines are changed or missing, or the checkpoint is older than the last sealing. Each attempt fails until
-    /// somebody repairs the log or the folder, or tells sealing to go on.
+    /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log, or tells sealing to go on.
     #[error("{0}. {GO_ON}")]
     Differs(String),
+    #[error("{}: it is older than the last sealing; restore the whole folder from one backup", .0.display())]
+    OldCheckpoint(PathBuf),
     #[error("no line in these logs has the id {0}")]
     NoLine(String),
     #[error("{}: the tree in the folder does not begin with the lines of this checkpoint", .0.display())]

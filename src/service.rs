@@ -275,7 +275,7 @@ impl Daemon {
     }
 }
 
-/// Names the configuration file by its absolute path, for commands that run in another folder.
+/// Makes the path of the configuration file absolute, for hints with commands that people run in another folder.
 fn absolute(sources: &Sources) -> Sources {
     let mut sources = sources.clone();
     if let Some(file) = &mut sources.file
@@ -291,8 +291,8 @@ async fn log_slow_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
         tracing::info!(
-            "still starting: opening the file of cache.path; another process may have it open, or robotgate is \
-             checking it after a crash"
+            "still starting: probably opening the file of cache.path; another process may have it open, or robotgate \
+             is checking it after a crash"
         );
     }
 }
@@ -329,9 +329,9 @@ fn announce(live: &Live, file: Option<&Path>) {
     let (system, extra) = generation.roots();
     if system == 0 {
         tracing::warn!(
-            "the system has no root certificates, so no https origin can be verified; install \
-             them (on Debian and Ubuntu: apt install ca-certificates) or name some in \
-             https.extra-roots"
+            "the system has no root certificates, so robotgate can verify https sites only with those in \
+             https.extra-roots; install the system's (on Debian and Ubuntu: apt install ca-certificates), or add \
+             some to https.extra-roots"
         );
     }
     if let Some(authority) = generation.authority() {

@@ -47,7 +47,7 @@ pub struct Store {
     cache: Cache<Origin, Held, HeldWeight, DefaultHashBuilder, Departed>,
     departed: Departed,
     in_flight: Arc<InFlightFetches>,
-    /// `stopping` cancels these fetches.
+    /// The running fetches, which `stopping` cancels, and the calls that give their results to the fleet.
     running: TaskTracker,
     stopping: CancellationToken,
     disk: Option<Arc<Disk>>,

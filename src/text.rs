@@ -1,5 +1,5 @@
-//! Makes text from outside safe to show in a log line or a terminal, formats times and numbers, and defines lists of
-//! words. Reads no clock.
+//! Makes text from outside safe to show in a log line or a terminal, and formats times and numbers. Its macro `words`
+//! defines an enum with a word for each variant. Reads no clock.
 
 use std::{
     borrow::Cow,

@@ -62,7 +62,7 @@ words! {
         Idle = "idle",
         /// A tunnel or a WebSocket reached its maximum lifetime.
         Lifetime = "lifetime",
-        /// robotgate stopped before the exchange ended.
+        /// robotgate cut off the exchange before its end, for example because it stopped.
         Aborted = "aborted",
     }
 }

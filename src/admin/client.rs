@@ -64,7 +64,7 @@ pub enum AdminError {
          Remove persist from the configuration to keep robots.txt files on disk"
     )]
     NotKept,
-    #[error("there is no file of cached robots.txt files at {}; name the configuration of the proxy with \
+    #[error("there is no cache file at {}; name the configuration of the proxy with \
          --config, or its state folder in STATE_DIRECTORY", .0.display())]
     Nothing(PathBuf),
     #[error(
@@ -79,7 +79,7 @@ pub enum AdminError {
     Denied(PathBuf),
     #[error("{} cannot be used: {why}", .path.display())]
     Unusable { path: PathBuf, why: FileError },
-    #[error("{} cannot be read: {error}", .path.display())]
+    #[error("{} cannot be read or changed: {error}", .path.display())]
     File { path: PathBuf, error: FileError },
     #[error("the proxy at {} does not answer: {error}; its log may say why", .socket.display())]
     Talk { socket: PathBuf, error: io::Error },
@@ -334,7 +334,7 @@ impl Talk {
             .await
             .map_err(|_| AdminError::Cut)?;
         if head.headers.contains_key(header::WARNING) {
-            (self.warn)("the disk cannot be written now, so this may not be the latest state");
+            (self.warn)("the disk is slow or cannot be written now, so this may not be the latest state");
         }
         Ok((head.status, answer))
     }

@@ -146,7 +146,7 @@ impl Endpoint {
             return ratelimited!(
                 info,
                 peer,
-                "too many connections to the operators' listener, from this address or from all together; a new one was closed"
+                "too many connections to the admin listener or the socket, from this address or from all together; a new one was closed"
             );
         };
         connection::serve(stream, info, permit, self.routes.clone(), until).await;
@@ -185,4 +185,5 @@ const DECISIONS: usize = 64;
 const EXPLANATIONS: usize = 4;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The Warning field (RFC 7234 §5.5): the response may lack the latest changes.
-const NOT_LATEST: &str = r#"199 robotgate "the disk cannot be written now; this may not be the latest""#;
+const NOT_LATEST: &str =
+    r#"199 robotgate "the disk is slow or cannot be written now; this may not be the latest state""#;

@@ -47,7 +47,8 @@ pub struct ProbeAnswer {
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     #[error(
-        "admin.listen is empty and cache.persist is false, so robotgate answers nowhere; set admin.listen to an address"
+        "admin.listen has no address with a port other than 0, and cache.persist is false, so this command has nothing \
+         to ask; set admin.listen to an address"
     )]
     Nowhere,
     #[error("{}", .0.iter().map(|(at, why)| format!("{at}: {why}")).collect::<Vec<_>>().join("; "))]

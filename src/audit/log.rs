@@ -7,7 +7,7 @@
 //! - Lines are in the log whole and in the order in which they were submitted.
 //! - No submitted line is dropped. After a disk error, writing continues at the byte where it stopped. A request that
 //!   has waited for its line for [`MAX_WAIT`] gets an [`AuditError`], and the line is written later. Only lines that
-//!   still cannot be written when the program ends are lost, and the loss is logged.
+//!   still cannot be written when the log is closed or dropped are lost, and the loss is logged.
 //! - A line that no request waits for is written within 40 ms if the output works.
 //!
 //! # Who writes
@@ -18,7 +18,7 @@
 //! - If the output is a regular file and fast, a request that waits for its line writes the batch on its own thread
 //!   (`inline`). No other thread has to be woken.
 //! - If the output is anything else, is slow or fails, the log's own thread writes (`thread`, `pace`). It also writes
-//!   lines that no request waits for.
+//!   lines that no request has written in time.
 //!
 //! # When a disk hangs
 //!

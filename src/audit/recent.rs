@@ -44,8 +44,8 @@ impl Recent {
         &self.decisions
     }
 
-    /// Stores the line of a decision whose verdict was not `allow`. If a response was withdrawn, the log itself has a
-    /// `withdrawn` record instead.
+    /// Stores the line of a decision whose verdict was not `allow`. For a withdrawn response, this line is not in the
+    /// log, which has a `withdrawn` record instead.
     pub fn refused(&self, line: &[u8]) {
         let line = Arc::from(line);
         self.refused.lock().push(line);

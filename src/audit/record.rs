@@ -138,7 +138,7 @@ records! {
     /// A decision and what it is based on. Written before the decision takes effect.
     pub struct DecisionRecord<'a> as "decision" {
         pub time: Timestamp,
-        /// A UUIDv7, which the `completion` record and the response headers contain too.
+        /// A UUIDv7. The `completion` record and the header field `Robots-Decision` have the same id.
         pub id: &'a str,
         pub verdict: &'static str,
         pub reason: &'static str,
@@ -215,7 +215,7 @@ records! {
         pub robots_wait_us: u64,
         /// The part of `duration_us` that the request waited because of `[pace]`.
         pub pace_wait_us: u64,
-        /// Time to resolve the host's name and connect; `null` if an open connection was reused or none was needed.
+        /// Time to resolve the host's name and connect; `null` without a new connection.
         pub connect_us: Option<u64>,
         /// Time from the request's head to the head of the origin's response.
         pub first_byte_us: Option<u64>,
@@ -276,8 +276,8 @@ records! {
         pub instance: &'a str,
     }
 
-    /// A robots.txt copy from another robotgate of the fleet, which logged the fetch. Written before any decision of
-    /// this robotgate uses the copy.
+    /// The result of a robots.txt fetch that another robotgate of the fleet made and logged. Written before any
+    /// decision of this robotgate uses the result.
     pub struct SharedRecord<'a> as "shared" {
         pub time: Timestamp,
         pub origin: &'a str,

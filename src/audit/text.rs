@@ -27,7 +27,7 @@ pub enum LogFormat {
     /// Text if standard output is a terminal, otherwise JSON.
     #[default]
     Auto,
-    /// A readable line for each decision, each fetch of a robots.txt and each failed request.
+    /// Short lines for people, which leave out most fields.
     Text,
     /// One JSON object a line, with all fields.
     Json,

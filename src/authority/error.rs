@@ -8,7 +8,10 @@ use std::{
 use thiserror::Error;
 
 use super::name::NameError;
-use crate::{files::Exposure, text::Second};
+use crate::{
+    files::{Exposure, Unreadable},
+    text::Second,
+};
 
 /// Why there is no authority that can sign leaf certificates.
 #[derive(Debug, Error)]
@@ -29,12 +32,12 @@ pub enum AuthorityError {
     #[error("{} cannot contain both the certificate and the key of a new authority: configure two files", .0.display())]
     SamePath(PathBuf),
 
-    #[error("cannot read {}: {source}; give robotgate's user permission to read it", path.display())]
+    #[error("cannot read {}: {}", path.display(), Unreadable(source))]
     Read { path: PathBuf, source: io::Error },
 
     #[error(
-        "cannot write {}: {source}; give robotgate's user permission to write there, or create the certificate and \
-         the key elsewhere and configure their paths", path.display()
+        "cannot write {}: {source}; check that robotgate's user may write there, or create the certificate and the \
+         key elsewhere and configure their paths", path.display()
     )]
     Write { path: PathBuf, source: io::Error },
 
@@ -68,7 +71,7 @@ pub enum AuthorityError {
 
     /// The certificate may not sign other certificates (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12).
     #[error("the certificate {} cannot sign certificates for hosts: {detail}; have it issued again \
-        as the certificate of an authority (CA:TRUE)", path.display())]
+        as the certificate of an authority", path.display())]
     NotAuthority { path: PathBuf, detail: &'static str },
 
     #[error(

@@ -34,7 +34,8 @@ pub enum CertificateName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
     #[error(
-        "is not a name without spaces around it; write a DNS name, a URI or the common name of the client's certificate"
+        "is not a name; write a DNS name, a URI or the common name of the client's certificate, without spaces around \
+         it or control characters"
     )]
     Empty,
     #[error(

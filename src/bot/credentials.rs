@@ -1,9 +1,9 @@
 //! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
 //!
-//! This module keeps no secret, prints no hash, and does no I/O.
+//! This module keeps no secret and does no I/O. No `Debug` output contains a hash.
 //!
-//! The hash is one SHA-256 over a salt and the secret. A slow hash is not needed, because a secret has 256 random bits
-//! and cannot be guessed.
+//! The hash is one SHA-256 over a salt and the secret. A slow hash is not needed for the secrets that robotgate
+//! generates: they have 256 random bits and cannot be guessed.
 
 use std::{
     collections::{BTreeSet, HashMap},

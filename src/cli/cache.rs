@@ -24,9 +24,9 @@ use crate::{
 
 /// Show what robotgate knows of sites and how their robots.txt changed, or have a robots.txt fetched again
 ///
-/// The proxy keeps this in a file (cache.path): each site's last response to /robots.txt, when it came, how long it
-/// applies, how long the site has been failing, and the text of the last robots.txt. The command works whether or
-/// not the proxy runs, and fetches nothing.
+/// The proxy keeps in a file (cache.path) each site's last response to /robots.txt, when it came, how long it applies,
+/// how long the site has been failing, and the text of the last robots.txt. The command works whether or not the
+/// proxy runs, and fetches nothing.
 ///
 /// A site is an origin: scheme, host and port. Each origin has its own robots.txt.
 #[derive(Debug, clap::Args)]
@@ -81,9 +81,9 @@ enum CacheError {
     #[error("{0}")]
     Unknown(String),
     #[error(
-        "this robotgate has forgotten {0}, but the fleet's server could not be told. The other robotgates keep their \
-         copies, and this one can get one of these copies again. When robotgate runs and its status shows that it is \
-         connected to the server, repeat the command"
+        "this robotgate now knows nothing about {0}, but the fleet's server could not be told. The other robotgates \
+         keep their copies, and this one can get one of these copies again. When robotgate runs and its \
+         status shows that it is connected to the server, repeat the command"
     )]
     FleetNotTold(Origin),
 }
@@ -139,7 +139,7 @@ impl ForgetArgs {
             return Err(CacheError::FleetNotTold(origin));
         }
         match (forgot.forgotten, args.json) {
-            (false, _) => Err(unknown(&origin, &self.origin, &sources)),
+            (false, _) => Err(unknown(NOTHING_KNOWN, &origin, &self.origin, &sources)),
             (true, true) => Ok(()),
             (true, false) => {
                 let mut message = match &file {
@@ -172,14 +172,14 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
-/// `argument` is the origin as the user typed it.
-fn unknown(origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
+/// `missing` says what is not there, and `argument` is the origin as the user typed it.
+fn unknown(missing: &str, origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
     let mut hint = match argument.contains("://") {
         true => String::new(),
         false => format!("; if you mean http, write http://{argument}"),
     };
     hint.push_str(without_config(sources));
-    CacheError::Unknown(format!("nothing is known about {origin}{hint}"))
+    CacheError::Unknown(format!("{missing} {origin}{hint}"))
 }
 
 /// Returns the advice to name the configuration file, or an empty text if a file is already named.
@@ -206,12 +206,13 @@ fn paint() -> Paint {
     Paint::for_output(&io::stdout())
 }
 
+const NOTHING_KNOWN: &str = "nothing is known about";
 const AFTER_HELP: &str = "\
 While the proxy runs, the command queries the proxy over a socket next to the file of cache.path. Only \
 root and the user that the proxy runs as can use the command.
 
-Exit status: 0 if the command succeeded; 1 if the site is not known, show or history has nothing to show, or the \
-server of a fleet could not be told to forget the site; 2 for a usage error.
+Exit status: 0 if the command succeeded; 1 if it failed, for example because the site is not known, show or history \
+has nothing to show, or the server of a fleet could not be told to forget the site; 2 for a usage error.
 
 Try it:
   robotgate cache list --failing

@@ -1,4 +1,4 @@
-//! Error messages on stderr, wrapped and coloured only at a terminal.
+//! Prints errors and warnings on stderr, wrapped and coloured only at a terminal.
 
 use std::{
     fmt::Display,
@@ -11,8 +11,8 @@ use crate::{
     text::plain_lines,
 };
 
-/// Prints an error on stderr. Escapes control characters except line ends and tabs, because an error can quote an
-/// argument or a line of a file.
+/// Prints an error or a warning on stderr. Escapes control characters except line ends and tabs, because the text can
+/// quote an argument or a line of a file.
 pub(super) fn say(complaint: &dyn Display) {
     let text = plain_lines(&format!("robotgate: {complaint}"), "");
     let text = match stderr().is_terminal() {

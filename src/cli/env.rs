@@ -162,12 +162,13 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
         None => listening(&config, &mut notes),
     };
     let intercepts = config.https.mode == HttpsMode::Intercept;
+    let given = args.ca.is_some();
     let path = args.ca.as_ref().unwrap_or(&config.https.ca_certificate);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     if intercepts && args.write.is_none() {
-        match unreadable(&path, &sources) {
+        match unreadable(&path, given, &sources) {
             Some(note) => notes.push(note),
-            None => drop(certificates(&path, &sources)?),
+            None => drop(certificates(&path, given, &sources)?),
         }
         hint = only_for_some(&path, args, &sources);
     }
@@ -195,7 +196,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     };
     if let Some(folder) = settings.folder() {
         let authority = match intercepts {
-            true => certificates(&path, &sources)?,
+            true => certificates(&path, given, &sources)?,
             // Without interception there is no certificate to trust.
             false => Vec::new(),
         };
@@ -259,16 +260,16 @@ fn options(args: &EnvArgs, sources: &Sources, proxy: Option<&str>) -> String {
     options
 }
 
-fn certificates(path: &Path, sources: &Sources) -> Result<Vec<CertificateDer<'static>>, EnvError> {
+fn certificates(path: &Path, given: bool, sources: &Sources) -> Result<Vec<CertificateDer<'static>>, EnvError> {
     let pem = fs::read(path).map_err(|error| {
-        let state = unreadable(path, sources).unwrap_or_else(|| format!("{}: {error}", path.display()));
+        let state = unreadable(path, given, sources).unwrap_or_else(|| format!("{}: {error}", path.display()));
         EnvError::NoCertificate(state)
     })?;
     pem::roots(&pem).map_err(|why| EnvError::Certificate(path.display().to_string(), why))
 }
 
-/// Describes why this user cannot read the certificate, and what to do about it.
-fn unreadable(path: &Path, sources: &Sources) -> Option<String> {
+/// Describes why this user cannot read the certificate, and what to do about it. `given` says whether `--ca` names it.
+fn unreadable(path: &Path, given: bool, sources: &Sources) -> Option<String> {
     let shown = path.display();
     let export = export(sources);
     let get = format!(
@@ -277,6 +278,9 @@ fn unreadable(path: &Path, sources: &Sources) -> Option<String> {
          Then name the copy with --ca FILE"
     );
     match fs::File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && given => {
+            Some(format!("{shown} does not exist; {get}"))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!(
             "{shown} does not exist. If you have not started robotgate yet, start it: it creates its certificate at the \
              first start. If it runs on another machine, as another user or with another --config, {get}"

@@ -29,7 +29,7 @@ use crate::robots::Profile;
 ///
 /// Output: "allowed", and the "line", "rule" and "group" that decided; "usage" (what Content-Usage says) and
 /// "usage_lines" (the numbers of these lines); "signals" (what Content-Signal says); or "error", if the input line
-/// cannot be decided. All input fields except the robots.txt are copied.
+/// cannot be decided. All input fields are copied, except the robots.txt and those with the name of an output field.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct EvalArgs {
@@ -63,7 +63,7 @@ pub fn run(args: &EvalArgs) -> ExitCode {
         Ok(_) => ExitCode::FAILURE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("robotgate eval: {error}");
+            eprintln!("robotgate eval: cannot read standard input or write standard output: {error}");
             ExitCode::FAILURE
         }
     }

@@ -35,8 +35,8 @@ use crate::{
 /// Say why a bot may or may not fetch a URL, and show the lines that decide
 ///
 /// Uses the same code as the proxy. Fetches the site's robots.txt as the proxy would, or reads it from a
-/// file. If a bot is for text and data mining, also fetches /.well-known/tdmrep.json, unless the robots.txt
-/// is from a file. Fetches no page of the site.
+/// file. If the decision depends on /.well-known/tdmrep.json (for text and data mining), also fetches this
+/// file, unless the robots.txt is from a file. Fetches no page of the site.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExplainArgs {
@@ -165,8 +165,8 @@ fn without_egress(question: Question, source: &Source, policy: &Policy) -> Optio
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if the URL is allowed; 1 if it is refused, if robots.txt disallows it but the \
-configuration forwards it nevertheless, or if an input is invalid; 2 for a usage error.
+Exit status: 0 if the URL is allowed; 1 if it is refused, if the proxy forwards it although it is not \
+allowed, or if an input is invalid; 2 for a usage error.
 
 To check many URLs, ask a running proxy: docs/admin-api.md, \"Many URLs in one call\".
 

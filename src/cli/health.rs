@@ -61,8 +61,8 @@ impl HealthArgs {
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if the proxy is ready, 1 if it is not or gives no answer, 2 for a usage error. The command \
-waits at most 3 seconds for an answer at each address.
+Exit status: 0 if the proxy is ready (with --alive: alive), 1 if it is not or gives no answer, 2 for a usage error. \
+The command waits at most 3 seconds for an answer at each address.
 
 Try it:
   robotgate health

@@ -56,7 +56,7 @@ pub struct LintArgs {
 #[derive(serde::Serialize)]
 struct LintReport<'a> {
     source: &'a str,
-    /// `None` if the robots.txt was read from a file.
+    /// `None` if the robots.txt was not fetched.
     fetch: Option<FetchRecord<'a>>,
     /// Why there is no robots.txt to check.
     absent: Option<&'a str>,
@@ -171,8 +171,9 @@ Severities:
   warning  its meaning is probably not what the author intended, or crawlers disagree about it
   note     harmless, but good to know
 
-Exit status: 0 if there are only notes, or if the site has no robots.txt; 1 if there are errors or \
-warnings, or if the robots.txt cannot be fetched; 2 for a usage error.
+Exit status: 0 if there are no errors and no warnings, also if the site has no robots.txt; 1 if there are errors or \
+warnings, if the robots.txt cannot be read or fetched, or if the site redirects too often or reports \"not found\" as \
+a server error; 2 for a usage error.
 
 Try it:
   robotgate lint https://www.google.com

@@ -71,8 +71,8 @@ impl LogReader {
         })
     }
 
-    /// Returns the next lines without their line ends, or `None` at the end of the log. Cuts a line that ends more than
-    /// [`MAX_LINE`] bytes after its chunk.
+    /// Returns the next lines without their line ends, or `None` at the end of the log. Cuts the last of these lines if
+    /// it continues for more than [`MAX_LINE`] bytes after the first [`CHUNK`] bytes.
     pub(super) fn next_lines(&mut self) -> Result<Option<NumberedLines<'_>>, LogError> {
         self.chunk.clear();
         if let Err(error) = fill(&mut self.input, &mut self.chunk) {

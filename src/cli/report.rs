@@ -144,7 +144,8 @@ impl Format {
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0; 1 if a log cannot be read or has no records; 2 for a usage error.
+Exit status: 0 if the report was written; 1 if it was not, for example because a log cannot be read, or the logs \
+contain lines but no record; 2 for a usage error.
 
 Try it:
   robotgate report --since 24h /var/log/robotgate/audit.jsonl

@@ -33,7 +33,7 @@ use crate::{
 /// proxy runs.
 ///
 /// --set changes a key of the configuration of --config. Without --config, the other keys come from ROBOTGATE_CONFIG or
-/// have their defaults, and not from the configurations in the log.
+/// have their defaults, and not from the old configurations.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["config", "set", "robots", "agent"]))]
@@ -351,7 +351,7 @@ fn case_file(summary: &Summary, cases: &Cases) -> String {
         let impossible = grouped(cases.impossible() as u64);
         let _ = writeln!(
             text,
-            "# {impossible} more combinations of a bot, a site and a rule have no case, because their decision depends on more than a case can express."
+            "# Combinations of a bot, a site and a rule without a case, because their decision depends on more than a case can express: {impossible}"
         );
     }
     text + "\n" + cases.text()

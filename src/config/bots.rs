@@ -25,8 +25,7 @@ use crate::usage::Purpose;
 pub struct IdentityRules {
     /// How requests that name no bot are handled.
     pub unidentified: Unidentified,
-    /// What happens to requests that a robots.txt disallows, unless the bot's `enforcement` says otherwise, and to
-    /// requests that name no bot.
+    /// The enforcement of each `[[bot]]` that does not set its own, and of most requests that belong to no `[[bot]]`.
     pub enforcement: Enforcement,
     /// The credentials file. If it is `None`, robotgate neither asks for credentials nor checks them.
     pub credentials: Option<PathBuf>,

@@ -123,7 +123,7 @@ impl<'c> Checker<'c> {
 
     pub(super) fn path(&self, raw: &Text<'_>) -> Option<PathBuf> {
         self.parsed(raw, |text| match text {
-            "" => Err("the path is empty; remove the key for the default".to_owned()),
+            "" => Err("the path is empty; write a path, or remove the key".to_owned()),
             _ if text.starts_with('~') => Err(format!(
                 "\"{text}\": robotgate does not expand ~; write the whole \
                 path"

@@ -50,7 +50,8 @@ pub struct Problem {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The dotted key, such as `robots.default-ttl` or `bot[1].name`. Empty for a syntax error outside of any key.
+    /// The dotted key, such as `robots.default-ttl` or `bot[1].name`. Empty for a syntax error outside of any key,
+    /// and for a byte that is not UTF-8.
     pub key: String,
     /// What is wrong, and what to write instead.
     pub message: String,

@@ -271,7 +271,7 @@ fn stripped_field(text: &str) -> Result<HeaderName, String> {
             r#""{text}" cannot be stripped: robotgate detects loops of proxies by it"#
         )),
         "host" | "content-length" | "transfer-encoding" | "trailer" | "expect" => Err(format!(
-            r#""{text}" cannot be stripped: a request cannot be read or answered without it"#
+            r#""{text}" cannot be stripped: HTTP itself uses it to transmit the request"#
         )),
         "connection"
         | "keep-alive"

@@ -32,7 +32,7 @@ const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
     /// The profile, how long copies are valid, and what failures mean. In a valid configuration, `min_ttl` ≤
-    /// `default_ttl` ≤ `max_ttl`, and no wait before a retry is longer than `retry.longest`.
+    /// `default_ttl` ≤ `max_ttl`, and neither `retry.first` nor `retry.busy` is longer than `retry.longest`.
     pub policy: Policy,
     /// Whether each path is also checked as common servers decode it ([`crate::origin::Strict`]).
     pub strict_paths: bool,

@@ -136,7 +136,7 @@ pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOpti
     if let Some(path) = path.as_ref().filter(|_| !is_enabled) {
         table.checker.complain(
             path.span(),
-            "enabled = false means that nothing is stored, so this path has no effect; remove this key, or remove `enabled = false`",
+            "enabled = false means that nothing is stored here; remove this key, or remove `enabled = false`",
         );
     }
     table.has_default("enabled", cache.path.is_some() || path.is_some());
@@ -157,7 +157,7 @@ pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOpti
     let seal = table.path_or("seal-path", seal_path, options.path.with_file_name(SEAL_FOLDER));
     let origin = table.parsed("seal-origin", |name| match seal::is_origin(name) {
         true => Ok(name.to_owned()),
-        false => Err("a name has no spaces and no +; write one like example.com/robotgate-1"),
+        false => Err("the name is empty, or has a space or a +; write one like example.com/robotgate-1"),
     });
     let seal = SealOptions {
         path: seal,

@@ -73,7 +73,7 @@ impl Sources {
             };
             let value = value.into_string().map_err(|_| ConfigError::Variable {
                 name: name.to_owned(),
-                problem: "is not UTF-8",
+                problem: "is not UTF-8; give it a value in UTF-8",
             })?;
             let key = key.to_ascii_lowercase().replace("__", ".").replace('_', "-");
             let name = name.into();

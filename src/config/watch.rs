@@ -17,8 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::files;
 
-/// After a change, robotgate waits until nothing has changed for this long, and then reads the files. An editor saves a
-/// file in less time.
+/// How long robotgate waits after a change before it reads the files. An editor saves a file in less time.
 const QUIET: Duration = Duration::from_millis(100);
 /// Maximum number of symbolic links on the way to a file. More are probably a loop, and Linux does not follow them
 /// either.
@@ -149,8 +148,8 @@ impl Watcher {
             }
             // Set the watches before reading, so that a change after the read is noticed.
             if let Err(error) = self.watch_directories() {
-                tracing::warn!(%error, "cannot watch the configuration, so robotgate may miss changes to it; send \
-                    SIGHUP after a change");
+                tracing::warn!(%error, "cannot watch the configuration file or a file with secrets, so robotgate may \
+                    miss changes; send SIGHUP after a change");
             }
             let mut contents = self.read().await;
             if contents.iter().flatten().any(Vec::is_empty) {

@@ -101,7 +101,7 @@ impl Failure {
                 kind: NetworkError::Internal,
                 ..
             } => LOCAL_RETRY,
-            // A retry only resolves the host name again, which burdens no server. So the delay need not grow.
+            // A retry only resolves the host name again, which does not burden the site. So the delay need not grow.
             FetchError::Prohibited(_) => retry.first.min(retry.longest),
             FetchError::Status(429 | 503) => retry.busy.min(retry.longest),
             _ => (retry.first)

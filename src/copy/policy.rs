@@ -27,7 +27,7 @@ pub struct Policy {
 /// What applies after failed fetches, once the last response has expired (RFC 9309 §2.3.1.4), and when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreachable {
-    /// How long everything is disallowed, from the first failure on.
+    /// Everything is disallowed until this long after the first failure.
     pub deny_for: Duration,
     /// What applies after `deny_for`.
     pub then: Then,
@@ -60,7 +60,7 @@ pub enum WithoutCopy {
 pub struct Retry {
     /// Delay after the first failure. It doubles with each further failure in a row.
     pub first: Duration,
-    /// Delay after a 429 or 503 without `Retry-After`, with which a server says that it is busy.
+    /// Delay after a 429 or 503 without `Retry-After`.
     pub busy: Duration,
     /// Maximum delay, even if the server asks for a longer one. A random part of at most a tenth is added.
     pub longest: Duration,

@@ -58,7 +58,7 @@ pub struct Terms {
     /// `None` for no limits on how fast bots may send requests.
     pub pace: Option<pace::Policy>,
     pub usage: UsagePolicy,
-    /// Number of the proxy's configuration: 1 at the start, one more with each reload. 0 without a proxy.
+    /// Number of the proxy's configuration: 1 at the start, one more with each successful reload. 0 without a proxy.
     pub generation: u64,
 }
 
@@ -165,7 +165,7 @@ impl Question {
         self
     }
 
-    /// Returns the product tokens to look for in the robots.txt. Most clients send no User-Agent with a CONNECT, so the
+    /// Returns the product tokens to look for in the robots.txt. Many clients send no User-Agent with a CONNECT, so the
     /// rules for `*` apply to an unidentified client that asks for a tunnel to a host in `[[https.tunnel]]`.
     pub(super) fn robots_identity(&self) -> RobotsIdentity<'_> {
         let robots_identity = RobotsIdentity::new(&self.subject.identity, self.terms.unidentified);
@@ -187,7 +187,8 @@ impl Question {
     }
 
     /// Returns `exempt` for a host in the bot's `exempt-hosts`, or else the bot's enforcement. Without a configured
-    /// bot, returns that of the terms, or `enforce` for a client whose proof is missing or wrong.
+    /// bot, returns that of the terms. But returns `enforce` for a client whose required proof is missing, whose proof
+    /// is wrong, or that names no bot although it has a proof or sends several User-Agent fields.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,

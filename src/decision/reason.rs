@@ -176,7 +176,7 @@ reasons! {
     Unauthenticated = "unauthenticated" {
         basis: Network, status: Forbidden,
         phrase: "Disallowed: bot does not prove who it is",
-        sentence: "The client does not prove which bot it is, and the configuration requires it.",
+        sentence: "The client does not prove which bot it is: it lacks a required proof, or its credential is invalid.",
         what_to_do: "Give a proof that the bot's [[bot]] entry lists: a credential in the proxy's address \
             (http://NAME:SECRET@HOST:PORT; the operator creates one with `robotgate credential add NAME`), a client \
             certificate on the proxy's TLS listener, or an address in one of the bot's `networks`.",
@@ -187,14 +187,14 @@ reasons! {
         phrase: "Disallowed: robots.txt cannot be verified through a tunnel",
         sentence: "The site's robots.txt allows this bot only some paths, and robotgate cannot see inside a tunnel \
             which one the bot requests.",
-        what_to_do: "Use a client that trusts this proxy's certificate (http://robotgate.internal/ has it), so that \
-            robotgate can check each path. The operator sets what happens to tunnels in https.unverifiable.",
+        what_to_do: "Ask the operator to set https.mode = \"intercept\", so that robotgate can check each path (clients \
+            then have to trust its certificate), or https.unverifiable = \"allow\", which opens such tunnels.",
     }
     /// `https.mode` refuses every CONNECT to a host without an `[[https.tunnel]]` entry.
     ConnectRefused = "connect-refused" {
         basis: Configuration, status: Forbidden,
         phrase: "Disallowed: CONNECT is refused here",
-        sentence: "This proxy accepts no CONNECT: its configuration says https.mode = \"refuse\".",
+        sentence: "This proxy accepts no CONNECT to this host: its configuration says https.mode = \"refuse\".",
         what_to_do: "Send https:// URLs in absolute form, without a CONNECT.",
     }
     /// The URL names a user of an FTP site.
@@ -216,8 +216,8 @@ reasons! {
     TooComplex = "too-complex" {
         basis: Site, status: Forbidden,
         phrase: "Disallowed: robots.txt is too complex for this URL",
-        sentence: "The site's robots.txt has so many rules with wildcards, and the URL is so long, that deciding would take \
-            too much work.",
+        sentence: "The site's robots.txt or tdmrep.json has so many patterns with wildcards, and the URL is so long, \
+            that deciding would take too much work.",
         what_to_do: "Request a shorter URL. If the site itself links to such URLs, it may be a trap for bots.",
     }
     /// The pace does not let the request be sent yet (`[pace]`), or the site's `Crawl-delay` is too long.
@@ -225,7 +225,8 @@ reasons! {
         basis: Clock, status: Forbidden,
         phrase: "Disallowed: too fast for this site",
         sentence: "This proxy limits how fast bots send requests to a site ([pace]), and these limits refuse this request.",
-        what_to_do: "Send it again after the time in Retry-After. A scheduler can ask the proxy's operators' API when it \
+        what_to_do: "If the refusal has a Retry-After, send the request again after this time. If it has none, the \
+            site's Crawl-delay is longer than pace.crawl-delay-max. A scheduler can ask the proxy's admin API when it \
             may send a request (/api/v1/decide, not_before). The operator sets the limits in [pace].",
     }
     /// The site forbids a purpose of the bot or, with `usage.unknown = "deny"`, does not allow it. Or the site's

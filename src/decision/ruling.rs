@@ -51,8 +51,8 @@ struct Ruling {
 // === impl Question ===
 
 impl Question {
-    /// Decides the question. `robots` and `tdmrep` look up these files of an origin, and are called only if they
-    /// matter. `prohibited` says why bots must not reach the origin.
+    /// Decides the question. `robots` looks up the origin's robots.txt, and `tdmrep` its `tdmrep.json`. Each is called
+    /// only if the file matters. `prohibited` says why bots must not reach the origin.
     ///
     /// # Errors
     /// Fails if `robots` or `tdmrep` fails.

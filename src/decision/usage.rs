@@ -53,8 +53,8 @@ impl UsageReport {
         }
     }
 
-    /// Returns the statement that refuses the request. If no use refuses it, returns the first statement that forbids a
-    /// use.
+    /// Returns the statement that refuses the request. If `refused` is `None`, returns the first statement that forbids
+    /// a use.
     pub fn deciding_statement(&self) -> Option<&UseStatement> {
         match &self.refused {
             Some(refused) => refused.statement(),

@@ -24,7 +24,8 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     resolver: TokioResolver,
-    /// The hosts file. If it has only an IPv4 address, the inner resolver would ask name servers for an IPv6 one.
+    /// The hosts file, which the inner resolver does not read: if the file had only an IPv4 address for a name, the
+    /// inner resolver would ask name servers for an IPv6 address.
     hosts: Hosts,
     /// Addresses, until their DNS records expire. Looking in the inner resolver's cache takes longer than a decision.
     found: Cache<Arc<str>, Resolved>,
@@ -38,7 +39,7 @@ struct Resolved {
 
 /// Why a resolver cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("the system's name servers cannot be read: {0}; name some in egress.dns")]
+#[error("cannot set up the name servers of the system or of egress.dns: {0}; name some in egress.dns")]
 pub struct ResolverError(#[from] NetError);
 
 /// Why robotgate found no address for a name.

@@ -1,4 +1,4 @@
-//! Reads the store of evidence, even while a proxy writes to its file.
+//! Reads the store of evidence while a proxy runs: waits until the proxy closes the file for a moment.
 
 use std::{
     collections::HashMap,

@@ -176,7 +176,11 @@ impl Shared {
         }
         writer.close();
         if self.queue.lock().has_work() {
-            tracing::error!(path = %self.path.display(), "the last robots.txt files before the stop were not stored as evidence");
+            tracing::error!(
+                path = %self.path.display(),
+                "the store of evidence was closed before all data was written to it. The last robots.txt files or \
+                 configurations may be missing"
+            );
         }
     }
 

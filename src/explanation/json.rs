@@ -91,9 +91,9 @@ struct Loser<'a> {
 #[derive(Serialize)]
 struct Robots<'a> {
     url: String,
-    /// The file from which the robots.txt was read. `null` if it was fetched.
+    /// The file from which the robots.txt was read. `null` if it was fetched or not needed.
     file: Option<String>,
-    /// What kind of file the site sent, if it is not a robots.txt.
+    /// What kind of file was fetched or read, if it is not a robots.txt.
     looks_like: Option<&'static str>,
     #[serde(flatten)]
     fetch: FetchRecord<'a>,
@@ -110,7 +110,7 @@ struct StatementRow<'a> {
     applies: Option<bool>,
 }
 
-/// The result of fetching the robots.txt. Empty if it was not fetched.
+/// The robots.txt, and the fetch that brought it. If it was not fetched, the fields about the fetch are empty.
 #[derive(Default, Serialize)]
 pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,

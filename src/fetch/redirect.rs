@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     copy::{FetchError, SiteDocument},
-    origin::{HostPort, Origin, Scheme, Target},
+    origin::{HostPort, HostPortError, Origin, Scheme, Target},
     text::plain,
 };
 
@@ -45,7 +45,7 @@ impl Hop {
         }
     }
 
-    /// Returns the whole URL for the log.
+    /// Returns the whole URL.
     pub fn url(&self) -> String {
         format!("{}{}", self.origin, self.path_and_query)
     }
@@ -66,7 +66,10 @@ impl Hop {
             .map_err(|error| lost(&error.to_string()))?;
         let scheme = Scheme::parse(there.scheme().as_bytes()).filter(|scheme| scheme.is_web());
         let scheme = scheme.ok_or_else(|| lost("neither http nor https"))?;
-        let authority = HostPort::parse(there.authority().as_bytes()).map_err(|error| lost(&error.to_string()))?;
+        let authority = HostPort::parse(there.authority().as_bytes()).map_err(|error| match error {
+            HostPortError::UserInfo => lost("it contains a user name or a password"),
+            error => lost(&error.to_string()),
+        })?;
         let query = there.query().map(|query| format!("?{query}"));
         Ok(Self {
             origin: Origin::new(scheme, authority),
@@ -154,7 +157,7 @@ mod tests {
             (b"ftp://b.example/", "neither http nor https"),
             (b"data:text/plain,User-agent:", "neither http nor https"),
             (b"javascript:1", "neither http nor https"),
-            (b"http://user:secret@b.example/", "user information before the host"),
+            (b"http://user:secret@b.example/", "it contains a user name or a password"),
             (b"http://b.example:0/", "the port is not a number"),
             (b"http://", "empty host"),
             (b"http://a b/", "invalid international domain name"),

@@ -8,7 +8,7 @@ use super::Fetched;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     pub fetched: Fetched,
-    /// The HTTP requests in order. Each after the first follows a redirect, or repeats the first without its ETag.
+    /// The requests in order. Each after the first follows a redirect, or repeats the first without its ETag.
     pub hops: Vec<TracedHop>,
     /// Duration of the fetch, without the time for which it was queued.
     pub took: Duration,

@@ -275,7 +275,8 @@ impl FleetClient {
         match (error, before) {
             (Some(error), None) => tracing::warn!(
                 %error,
-                "cannot subscribe to the messages of the fleet; robotgate polls instead, and tries again"
+                "cannot subscribe to the messages of the fleet; robotgate tries again, and until then learns late of \
+                 new copies and pauses, and does not learn that the fleet forgets a site"
             ),
             (None, Some(_)) => tracing::info!("subscribed to the messages of the fleet"),
             (Some(_), Some(_)) | (None, None) => {}
@@ -304,7 +305,7 @@ impl FleetClient {
 
 impl fmt::Debug for FleetClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
+        f.debug_struct("FleetClient")
             .field("channel", &self.channel)
             .finish_non_exhaustive()
     }

@@ -54,8 +54,8 @@ pub(crate) struct Lease {
     token: Option<i64>,
 }
 
-/// The keys of a document on the fleet's server. Each contains the document's name in braces, so that a Redis cluster
-/// keeps all three on one node.
+/// The keys of a document on the fleet's server. Each contains the document's name in braces. A Redis cluster, which
+/// robotgate does not support, would therefore keep all three on one node.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) copy: String,
@@ -188,9 +188,9 @@ impl Fleet {
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
-    /// Makes the fleet's server forget an origin, except for robotgates with another profile or User-Agent, and tells
-    /// all other robotgates to forget it too. The server then refuses the result of a running fetch. Returns whether
-    /// the server forgot the origin and accepted the message.
+    /// Deletes the copies of an origin on the fleet's server, except those of robotgates with another profile or
+    /// User-Agent, and tells all robotgates to forget the origin. The server then refuses the result of a running
+    /// fetch. Returns whether the server deleted the copies and accepted the message.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let tdmrep = self.keys(&SiteDocument::TDMREP, origin);
         if self
@@ -209,8 +209,8 @@ impl Fleet {
     }
 
     /// Sends a notice to all robotgates of the fleet, this one included. `at` is when the event happened, by the fleet
-    /// server's clock, in microseconds since 1970. `key` can be any key of the origin, and chooses the node of a Redis
-    /// cluster. Returns whether the server accepted the notice.
+    /// server's clock, in microseconds since 1970. `key` can be any key of the origin: only a Redis cluster, which
+    /// robotgate does not support, would use it. Returns whether the server accepted the notice.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();

@@ -116,7 +116,7 @@ impl Fleet {
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
             // A response begins a new incident only if its request was sent after the last incident began. Report the
             // request as `NEWS` older, because it may have been sent before this robotgate knew of an incident that
-            // another one had reported.
+            // another robotgate had reported.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer

@@ -62,7 +62,7 @@ pub enum AddressError {
         "it contains a user or a password; put them into files, and name the files in username-file and password-file"
     )]
     Credentials,
-    #[error("only a slash and the number of a database may follow the host and the port")]
+    #[error("it must not contain ? or #; the number of a database follows a slash, as in redis://HOST:PORT/1")]
     Rest,
     #[error("{0}")]
     Other(String),

@@ -190,7 +190,7 @@ async fn lease(gate: &Fleet) -> Lease {
     }
 }
 
-/// Panics if the lease has no token, because the fleet's server then did not grant it.
+/// Panics if the lease has no token, because the fleet's server then did not answer in time.
 fn granted(lease: Option<Lease>) -> Lease {
     let lease = lease.filter(|lease| lease.token().is_some());
     lease.expect("the server answers")

@@ -18,8 +18,8 @@ pub struct SiteCounts {
     pub verdicts: ByVerdict,
     /// Forwarded requests that the site answered with a 5xx, with an invalid or incomplete response, or not at all.
     pub failed: u32,
-    /// Forwarded requests that the site answered otherwise. Tunnels, and requests whose client left before the
-    /// response, are in neither number.
+    /// Forwarded requests that the site answered otherwise. Neither number has requests whose client left before the
+    /// response.
     pub answered: u32,
     /// Sum of the answered requests' microseconds to the first byte, without the waits for a robots.txt and a turn.
     pub micros: u64,

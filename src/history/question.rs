@@ -26,7 +26,7 @@ pub struct HistoryQuestion<'q> {
     pub from: SystemTime,
     pub until: SystemTime,
     pub by: By,
-    /// Whether the series count only requests that were not forwarded. [`By::Answer`] ignores this.
+    /// Whether the series count only refused requests. [`By::Answer`] ignores this.
     pub only_refusals: bool,
     pub site: Option<&'q str>,
     /// The bot as the metrics name it.

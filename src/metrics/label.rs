@@ -148,7 +148,7 @@ words! {
     /// The result of a fetch of a robots.txt or a `tdmrep.json`.
     pub enum FetchResult {
         Successful = "2xx",
-        /// The site says that the robots.txt copy which robotgate has is still current.
+        /// The site says that the copy which robotgate has is still current.
         NotModified = "304",
         /// There were too many redirects, or a loop of them.
         RedirectLoop = "3xx-loop",

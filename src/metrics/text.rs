@@ -188,7 +188,7 @@ impl MetricsCollector {
         )?;
         page.gauges(
             "robotgate_robots_copies",
-            "Origins in memory, by the state of their robots.txt.",
+            "Sites in memory, by the state of their robots.txt.",
             snapshot
                 .copies
                 .iter()
@@ -251,7 +251,7 @@ impl MetricsCollector {
         )?;
         page.gauges(
             "robotgate_cache_writes_waiting",
-            "Origins whose latest state is not on disk yet.",
+            "Sites whose latest state is not in the cache file yet.",
             optional(disk.map(|disk| disk.waiting as u64)),
         )?;
         page.gauge(

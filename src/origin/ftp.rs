@@ -40,8 +40,8 @@ pub enum FtpPathError {
 // === impl FtpPath ===
 
 impl FtpPath {
-    /// Parses the path of a URL, up to its fragment. Drops a final `;type=i` or `;type=a`, which clients such as curl
-    /// append if they use a proxy. Replaces `;type=d` by the slash of a folder.
+    /// Parses the path of a URL, up to its fragment. Drops a final `;type=i` or `;type=a`, which says how to transfer
+    /// the file, not which file. Replaces `;type=d` by the slash of a folder.
     ///
     /// # Errors
     /// Fails if an [`FtpPathError`] applies: some servers could take such a path for another one, or a part of it for a

@@ -21,7 +21,7 @@ pub struct HostPort {
 pub enum HostPortError {
     #[error("the host is missing")]
     NoHost,
-    #[error("the target has user information before the host; send credentials in a header")]
+    #[error("there is user information before the host; send credentials in a header")]
     UserInfo,
     #[error("the host is not a valid name or address")]
     Host,

@@ -68,7 +68,9 @@ impl FromStr for HostPattern {
         let wrong = |message| Err(HostPatternError(message));
         let one = |host| Ok(Self { host, subdomains });
         if let Some(below) = text.strip_prefix("*.") {
-            return wrong(format!(r#"write ".{below}" for that host and all below it"#));
+            return wrong(format!(
+                r#""{text}" has a wildcard; write ".{below}" for "{below}" and all hosts below it"#
+            ));
         }
         if bare.contains("//") {
             return wrong(format!(
@@ -84,12 +86,10 @@ impl FromStr for HostPattern {
             Ok(url::Host::Ipv4(address)) if !subdomains => one(address.to_string()),
             Ok(url::Host::Ipv6(address)) if !subdomains => one(address.to_string()),
             Err(_) if let Some(host) = without_port(bare) => wrong(format!(
-                r#""{text}" has a port, but an entry holds for every port; write it without the port: "{}""#,
+                r#""{text}" has a port, but an entry applies to every port; write it without the port: "{}""#,
                 text.replacen(bare, host, 1)
             )),
-            Err(_) if bare.contains(':') => wrong(format!(
-                r#""{text}" is more than a host: an entry applies to every port; {shape}"#
-            )),
+            Err(_) if bare.contains(':') => wrong(format!(r#""{text}" is not a host; {shape}, without a port"#)),
             _ => wrong(format!(r#""{text}" is not a host; {shape}"#)),
         }
     }

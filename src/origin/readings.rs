@@ -1,6 +1,6 @@
-//! The ways to read a request's path and query: as sent, as normalized by RFC 3986, and, with `robots.strict-paths`, as
-//! common servers interpret it (`strict`). The proxy decides on all of these readings, so that no spelling that they
-//! cover evades a rule. Over HTTP, it forwards the bytes as sent.
+//! The ways to read a request's path and query: as sent, as normalized by RFC 3986, and, with `robots.strict-paths` or
+//! for FTP, as common servers interpret them (`strict`). The proxy decides on all of these readings, so that no
+//! spelling that they cover evades a rule. Over HTTP, it forwards the bytes as sent.
 
 mod strict;
 
@@ -46,7 +46,7 @@ enum Unreserved {
 }
 
 /// Returns the readings of `path_and_query`, the part of a URL after the host. Includes strict readings only if
-/// `strict` is set (`robots.strict-paths`).
+/// `strict` is set.
 pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
     let sent = rooted(before_fragment(path_and_query));
     let (mut resolved, mut upper) = (None, None);

@@ -27,7 +27,7 @@ pub enum TargetError {
     NoRobots,
     #[error("this proxy fetches only {SCHEMES} URLs, and ws and wss URLs for a WebSocket")]
     Scheme,
-    #[error("the URL's host is not valid: {0}")]
+    #[error("the URL's host or port is not valid: {0}")]
     HostPort(#[from] HostPortError),
     #[error("the URL is ambiguous: servers could read it in two ways")]
     Ambiguous,
@@ -44,9 +44,9 @@ pub enum TargetError {
     OriginForm,
     #[error("the Host field is not valid: {0}")]
     Host(HostPortError),
-    #[error("the Host field and the request target name different hosts")]
+    #[error("the Host field and the request target name different hosts or ports")]
     HostDiffers,
-    #[error("the request in the tunnel names a different host from the CONNECT")]
+    #[error("the request in the tunnel names a different host, port or scheme from the CONNECT")]
     ThroughDiffers,
     #[error("the TLS handshake in the tunnel asks for a different host (SNI) from the CONNECT")]
     NameDiffers,

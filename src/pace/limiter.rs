@@ -98,6 +98,7 @@ impl<K: Eq, T> Limiter<K, T> {
     pub fn is_paused(&self, now: Instant) -> bool {
         self.backoff.until().is_some_and(|until| until > now)
     }
+
     /// Gives the first waiting request its turn, or refuses a request that is too late, or returns when to call this
     /// again.
     pub fn next(&mut self, now: Instant) -> Step<T> {

@@ -33,8 +33,8 @@ pub(super) struct Clients {
     mask: ArcSwapOption<ClientMask>,
     /// Permits for telling clients why their connection is refused. Without a permit, the client gets no response.
     pub(super) early_error: Arc<Semaphore>,
-    /// A client may have at most this many connections, this many requests and this many fetches. It matters only if it
-    /// is below the configured limits, because the process may open few files.
+    /// Maximum number of connections, of requests and of fetches of one client, given how many files the process may
+    /// open. Where the configured limit is lower, that limit applies.
     share: usize,
 }
 

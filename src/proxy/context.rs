@@ -86,15 +86,13 @@ impl Running {
     }
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
-        let running = self.clone();
+        let cut_off = self.cut_off.child_token();
         // Boxed, because a future that contains another one by value reserves memory for it twice.
         let serving = Box::pin(serving);
-        // A stop waits while this token exists. Take it before the task begins, or a stop could find no tasks.
-        let token = self.tasks.token();
-        tokio::spawn(async move {
-            running.track(serving).await;
-            drop(token);
-        });
+        // Count the task before it begins, or a stop could find no tasks.
+        tokio::spawn(self.tasks.track_future(async move {
+            cut_off.run_until_cancelled(serving).await;
+        }));
     }
 
     /// Waits until all tasks have ended. After `bound`, or when the token of [`new`](Self::new) is cancelled, cuts off

@@ -58,7 +58,7 @@ pub(super) struct Exchange {
     pub(super) status: Option<u16>,
     /// Whether the site responded with a 5xx. The client may have got another status.
     site_has_error: bool,
-    /// Bytes of content received from the client and sent to it.
+    /// Bytes of content, or of a tunnel, received from the client and sent to it.
     pub(super) passed: Count,
     pub(super) is_internal_site: bool,
     /// Whether the client gets robotgate's copy of the robots.txt.

@@ -248,8 +248,8 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns what went wrong in a fetch, or `None` if the site gave a valid answer, such as the file or a 404. `after` is
-/// the state of the origin after the fetch.
+/// Returns what went wrong in a fetch, or `None` if the site sent a valid response, such as the file or a 404. `after`
+/// is the state of the origin after the fetch.
 pub(super) fn error_of(traced: &Traced, after: &OriginState) -> Option<String> {
     match &traced.fetched {
         Fetched::Failed(failure) => Some(failure.error.to_string()),

@@ -114,7 +114,7 @@ async fn admit(
         })?;
     let (address, outer_connect) = (connection.client, connection.outer_connect.as_deref());
     if fields::has_passed(&head.headers, &generation.config.proxy.name) {
-        ratelimited!(warn, client = %connection.client_for_log(), "refused a request that has passed through this proxy before");
+        ratelimited!(warn, client = %connection.client_for_log(), "refused a request whose Via field already has this proxy's name: it has passed through this proxy before, or through another with the same proxy.name");
         return Err(exchange.problem(&Problem::Loop, &head.headers).into());
     }
     if head.version == Version::HTTP_2

@@ -54,7 +54,7 @@ pub struct Generation {
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
     pub(super) tdmrep: Arc<Store>,
-    /// The `tdmrep.json` files of the generation in force, also for the code that handles messages from the fleet.
+    /// The `tdmrep.json` files of the generation in force, for the code that handles messages from the fleet.
     pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
     /// Issues the certificates for intercepted hosts. `None` if no CONNECT is intercepted.
@@ -145,8 +145,8 @@ impl Generation {
         self.server_tls.as_ref().map(|tls| tls.certificate)
     }
 
-    /// Returns whether both generations have the same `[egress]` settings and share their root certificates, because
-    /// these were not read again.
+    /// Returns whether both generations have the same `[egress]` settings and share their root certificates. A
+    /// generation that reads the root certificates again does not share them with the one before.
     pub(super) fn reaches_like(&self, other: &Generation) -> bool {
         self.config.egress == other.config.egress && self.trusts_like(other)
     }

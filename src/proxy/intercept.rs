@@ -115,7 +115,7 @@ pub(super) async fn serve(
                 }
                 Ok(Err(error)) => rejections::log_failed_handshake(&error, &outer_connect, context).await,
                 Err(_) => {
-                    ratelimited!(info, client = %context.connection.client_for_log(), %origin, "a TLS handshake took too long")
+                    ratelimited!(info, client = %context.connection.client_for_log(), %origin, "a client's TLS handshake inside a CONNECT took too long")
                 }
             }
         }

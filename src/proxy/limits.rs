@@ -132,7 +132,10 @@ impl Limit {
             Limit::HeaderFields => "the request has too many fields (proxy.max-header-fields)",
             Limit::HeaderTimeout => "the request did not arrive in time (proxy.header-timeout)",
             Limit::BodyTimeout => "the request's content did not arrive in time (proxy.body-timeout)",
-            Limit::Http2Resets => "the client cancelled too many requests (proxy.max-http2-resets)",
+            Limit::Http2Resets => {
+                "the client cancelled too many requests (proxy.max-http2-resets, or twice proxy.max-http2-streams at the \
+                 same time)"
+            }
             Limit::TunnelIdleTimeout => {
                 "no bytes passed through the tunnel or WebSocket for too long (proxy.tunnel-idle-timeout)"
             }

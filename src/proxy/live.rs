@@ -95,8 +95,7 @@ impl Live {
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
         let mut logs = self.audit_logs.lock();
-        // A log that only this list refers to writes its remaining lines when it is dropped.
-        logs.retain(|log| Arc::strong_count(log) > 1);
+        logs.retain(is_in_use);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();
             if let Err(error) = before.audit.divert(&generation.config.audit.output) {
@@ -134,7 +133,7 @@ impl Live {
     /// Returns all audit logs that may still have lines to write.
     pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
         let mut logs = self.audit_logs.lock();
-        logs.retain(|log| Arc::strong_count(log) > 1);
+        logs.retain(is_in_use);
         logs.iter().cloned().chain([self.generation().audit.clone()]).collect()
     }
 
@@ -162,6 +161,12 @@ impl Live {
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }
+}
+
+/// Returns whether a log may get more lines, or still has lines to write. A log that is dropped loses its lines if its
+/// output fails.
+fn is_in_use(log: &Arc<AuditLog>) -> bool {
+    Arc::strong_count(log) > 1 || log.waiting_bytes() > 0
 }
 
 /// Returns a warning for each limit that is written in the configuration and that clients cannot reach, because this

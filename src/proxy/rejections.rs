@@ -32,8 +32,8 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs that a client sent nothing and closed a TLS connection inside a CONNECT soon `after` the handshake. The client
-/// may then have rejected the certificate.
+/// Logs that a client closed a TLS connection inside a CONNECT without a request, if it did so soon after the
+/// handshake. The client may then have rejected the certificate. `after` is the time since the handshake.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https

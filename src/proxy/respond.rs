@@ -319,6 +319,10 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
     }
     if let Some(refusal) = &details.refusal {
         text.push('\n');
+        if let Some(group) = refusal.group {
+            let group = plain(group, MAX_TEXT);
+            text.push_str(&format!("The rule's group in the robots.txt: {group}\n"));
+        }
         if let Some(bot) = refusal.bot {
             let bot = plain(bot, MAX_TEXT);
             text.push_str(&format!("The bot that robotgate identified: {bot}\n"));

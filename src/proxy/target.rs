@@ -46,10 +46,12 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
         (TargetForm::Other, None) => return Err(TargetError::OriginForm),
     };
     // An HTTP/2 request also names its scheme in a field of its own (RFC 9113 §8.3.1).
-    if let Some(scheme) = request.uri.scheme_str()
-        && Scheme::parse(scheme.as_bytes()) != Some(origin.scheme)
-    {
-        return Err(TargetError::Scheme);
+    if let Some(scheme) = request.uri.scheme_str() {
+        match Scheme::parse(scheme.as_bytes()) {
+            Some(scheme) if scheme == origin.scheme => {}
+            Some(_) => return Err(TargetError::ThroughDiffers),
+            None => return Err(TargetError::Scheme),
+        }
     }
     check_hosts(request, &origin, outer_connect.is_some())?;
     let path = match origin.scheme {

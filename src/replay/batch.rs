@@ -253,7 +253,7 @@ impl Replayer {
 /// The text for each digest; `None` if the store of evidence does not have it.
 type Found = HashMap<Sha256, Option<Vec<u8>>>;
 
-/// Maximum size of the texts in memory, in bytes.
+/// Roughly how much memory the texts may take, in bytes.
 const MAX_WEIGHT: usize = 512 * 1024 * 1024;
 /// Roughly how much memory the largest robots.txt takes, in bytes.
 const LARGEST: usize = 1024 * 1024;

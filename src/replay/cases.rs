@@ -47,9 +47,9 @@ struct Case<'a> {
 // === impl Cases ===
 
 impl Cases {
-    /// Adds a case for `decision`, unless there is one for the same bot, site, verdict, reason and rule. If `agent` is
-    /// given, it replaces the logged User-Agent. Does nothing once there are `MAX_CASES`, or after `MAX_ATTEMPTS`
-    /// failures.
+    /// Adds a case for `decision`, unless there is one for the same bot, site, verdict, reason and rule, or
+    /// `MAX_ATTEMPTS` attempts to write this one have failed. If `agent` is given, it replaces the logged User-Agent.
+    /// Does nothing once there are `MAX_CASES`.
     pub fn add(&mut self, logged: &LoggedDecision<'_>, decision: &Decision, config: &Config, agent: Option<&str>) {
         let key = CaseKey {
             bot: decision.shown_bot(),

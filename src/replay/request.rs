@@ -198,7 +198,7 @@ pub(super) fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) 
     }
 }
 
-/// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. An earlier time would look
+/// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. A time before 2025 would look
 /// like a wrong clock, and failures would never last long enough for `unreachable-too-long`.
 pub(super) const START: Duration = Duration::from_secs(2_000_000_000);
 /// Longer than any robots.txt copy is valid.

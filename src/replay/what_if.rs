@@ -72,11 +72,9 @@ pub enum Unknown {
     NoTdmrep,
     #[error("the logged decision used no robots.txt, but the new decision needs one: name a robots.txt for the site")]
     NoLookup,
-    #[error(
-        "the robots.txt could not be fetched, and with the new configuration the result depends on how long it was unreachable"
-    )]
+    #[error("the last fetch got no robots.txt, and the new configuration may treat that differently")]
     Failing,
-    #[error("the robots.txt was still being fetched, and the new configuration has a different robots.wait")]
+    #[error("the robots.txt was still being fetched, and the new configuration may have another robots.wait")]
     Waiting,
     #[error("the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel")]
     Inside,

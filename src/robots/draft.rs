@@ -28,7 +28,7 @@ pub(super) struct Draft<'a> {
     /// The numbers of the groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
-    /// The whole names of which Google's parser reads only the start, as in `MJ12bot` (it reads `MJ`), or nothing.
+    /// The whole names that Google's parser reads only in part, such as `MJ12bot` (it reads `MJ`), or not at all.
     pub(super) words: Vec<Mention>,
     pub(super) usage: UsageBound,
     /// Whether the next user-agent line belongs to the current group, because the group has no rule yet.

@@ -1,5 +1,5 @@
-//! The groups in the text of a robots.txt: their agents and rules (RFC 9309 §2.2.1). [`super::explain()`] and
-//! [`super::lint()`] use them to describe a file to people.
+//! The groups in the text of a robots.txt: their agents and rules (RFC 9309 §2.2.1). [`super::explain()`],
+//! [`super::lint()`] and [`super::changes()`] use them to describe a file to people.
 
 use std::borrow::Cow;
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::{SealError, SealOptions, Sealed, seal};
 
 /// Seals a log in the background. When the sealer is closed or dropped, its thread seals the remaining lines and ends.
+/// If there are very many, it leaves some of them to the next sealer.
 #[derive(Debug)]
 pub struct Sealer {
     shared: Arc<Shared>,
@@ -84,7 +85,7 @@ impl Sealer {
         }
     }
 
-    /// Seals the remaining lines, and blocks until the thread has ended.
+    /// Lets the thread seal the remaining lines, and blocks until it has ended.
     pub fn close(&self) {
         let running = self.running.lock().take();
         if let Some((sender, thread)) = running {
@@ -151,11 +152,11 @@ impl Shared {
     }
 }
 
-/// Returns the pause after a failure. If the log differs from its seal, the pause doubles each time, up to an hour:
-/// only a person can repair that, and each attempt can read a long log.
+/// Returns the pause after a failure. If only a person can repair the log or the folder, the pause doubles each time,
+/// up to an hour, because each attempt can read a long log.
 fn after_failure(error: &SealError, last: Duration) -> Duration {
     match error {
-        SealError::Differs(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),
+        SealError::Differs(_) | SealError::OldCheckpoint(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),
         _ => AFTER_FAILURE,
     }
 }

@@ -52,6 +52,8 @@ pub enum NoteError {
     Checkpoint,
     #[error("it is not an Ed25519 key of a signed note (c2sp.org/signed-note)")]
     Key,
+    #[error("it is not a private key of a seal: 32 bytes in base64")]
+    Seed,
     #[error("its signature is wrong: the text was changed, or another key signed it")]
     Signature,
     #[error("no known key signed it")]
@@ -127,11 +129,11 @@ pub(crate) fn checked_name(name: &str) -> Option<&str> {
 impl SigningKey {
     /// `seed` is 32 random bytes in base64. `checked_name` must accept `name`.
     pub(super) fn of_seed(name: &str, seed: &[u8]) -> Result<Self, NoteError> {
-        let seed = BASE64.decode(seed.trim_ascii_end()).map_err(|_| NoteError::Key)?;
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::Key)?;
+        let seed = BASE64.decode(seed.trim_ascii_end()).map_err(|_| NoteError::Seed)?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::Seed)?;
         let public = VerifierKey {
             name: name.to_owned(),
-            public: pair.public_key().as_ref().try_into().map_err(|_| NoteError::Key)?,
+            public: pair.public_key().as_ref().try_into().map_err(|_| NoteError::Seed)?,
         };
         Ok(Self { pair, public })
     }

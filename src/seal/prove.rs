@@ -28,8 +28,8 @@ pub struct Proven {
 }
 
 /// Makes a proof for each line whose record has this id. Searches all given log files. The proof is for the checkpoint
-/// in the file `older`, or else for the folder's current one. Also returns how many lines with the id that checkpoint
-/// does not cover.
+/// in the file `older`, or else for the folder's current one. Also returns the number of lines with this id
+/// that the checkpoint does not cover.
 ///
 /// # Errors
 /// Fails if no line has the id, if the checkpoint covers none of these lines or does not fit the tree, or if a file is

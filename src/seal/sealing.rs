@@ -101,9 +101,10 @@ pub fn seal(
         }
     }
     if entry < before && !go_on {
+        let log = walk.path().or(logs.first().cloned()).unwrap_or_default();
         return Err(SealError::Differs(format!(
-            "{}: the last {} sealed lines are missing: the log was cut short",
-            walk.path().display(),
+            "{}: the log was cut short: sealed lines are missing at its end ({})",
+            log.display(),
             before - entry
         )));
     }
@@ -202,10 +203,7 @@ impl<'a> Writer<'a> {
             return Ok((Walk::new(files, Vec::new()), 0));
         };
         if position.size > self.sealed {
-            return Err(SealError::Differs(format!(
-                "{}: it is older than the last sealing. Restore the whole folder from one backup",
-                self.folder.path(CHECKPOINT).display()
-            )));
+            return Err(SealError::OldCheckpoint(self.folder.path(CHECKPOINT)));
         }
         files.sort_by_key(|file| file.first != position.first);
         let mut walk = Walk::new(files, done);

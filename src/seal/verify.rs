@@ -118,10 +118,10 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
                 if older.next_key.is_some() && !chain.has_rotation(&older) {
                     let text = "it announces a new key, but the folder is signed by the old one: somebody who has the old \
                                 key may have made the folder";
-                    found.add_file(path, Kind::Other(text.to_owned()));
+                    found.add_file(path, text);
                 }
             }
-            Err(error) => found.add_file(path, Kind::Other(error.to_string())),
+            Err(error) => found.add_file(path, &error.to_string()),
         }
     }
     if !what.logs.is_empty() && has_entries {
@@ -193,7 +193,7 @@ impl Verification {
                 Err(error) => {
                     let bundle = TileName::bundle(tree.size(), checkpoint.size);
                     let text = format!("{error}. Without it, the lines were not compared");
-                    self.add_file(&folder.path(&bundle.to_string()), Kind::Other(text));
+                    self.add_file(&folder.path(&bundle.to_string()), &text);
                     return false;
                 }
             };
@@ -204,7 +204,7 @@ impl Verification {
         }
         if tree.root() != checkpoint.root {
             let text = "the entries do not have the root hash that the checkpoint states";
-            self.add_file(&folder.path(CHECKPOINT), Kind::Other(text.to_owned()));
+            self.add_file(&folder.path(CHECKPOINT), text);
         }
         true
     }
@@ -221,7 +221,7 @@ impl Verification {
             },
             Err(error) => error.to_string(),
         };
-        self.add_file(&folder.path(&name.to_string()), Kind::Other(text));
+        self.add_file(&folder.path(&name.to_string()), &text);
     }
 
     /// Checks that the tree begins with all entries of an older checkpoint.
@@ -242,7 +242,7 @@ impl Verification {
                 Err(error) => error.to_string(),
             }
         };
-        self.add_file(path, Kind::Other(text));
+        self.add_file(path, &text);
     }
 
     fn report(&mut self, compared: &Compared, logs: &Logs<'_>, what: &Verify) {
@@ -294,8 +294,11 @@ impl Verification {
         }
     }
 
-    fn add_file(&mut self, path: &Path, kind: Kind) {
-        self.add(kind, (path.display().to_string(), None), None, 1);
+    fn add_file(&mut self, path: &Path, text: &str) {
+        let path = path.display().to_string();
+        // The finding names the file already, as the texts of some errors do.
+        let text = text.strip_prefix(&format!("{path}: ")).unwrap_or(text).to_owned();
+        self.add(Kind::Other(text), (path, None), None, 1);
     }
 
     /// Adds a finding, or extends the last one if the new one directly continues it.

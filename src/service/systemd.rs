@@ -125,7 +125,7 @@ impl Notifier {
         if let Err(error) = send()
             && !sent.trouble.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(%error, "cannot report the status to systemd");
+            tracing::warn!(%error, "cannot send a message to systemd");
         }
     }
 }

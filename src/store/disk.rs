@@ -183,8 +183,8 @@ impl Disk {
             ratelimited!(
                 error,
                 path = %self.path().display(),
-                "the disk is too slow: too many robots.txt files are waiting to be written. robotgate keeps further \
-                 ones in memory only, and fetches them again if they are needed after eviction"
+                "too many robots.txt files wait to be written, because the disk is too slow or fails. robotgate keeps \
+                 further ones in memory only, and fetches them again if they are needed after eviction"
             );
         }
     }
@@ -208,7 +208,7 @@ impl Disk {
         let flushed = {
             let mut queue = self.shared.queue.lock();
             if queue.closed && !self.shared.is_open() {
-                // The writer thread has ended.
+                // The writer thread has ended, or it is ending and cannot open the file.
                 return false;
             }
             queue.flush()
@@ -264,7 +264,7 @@ impl fmt::Debug for Disk {
 }
 
 const COPIES: Kind<CopyFile> = Kind {
-    name: "the file of cached robots.txt files",
+    name: "the cache file",
     loss: "robotgate fetches each robots.txt again when a bot needs it",
     wrap: CopyFile::new,
 };

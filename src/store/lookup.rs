@@ -40,7 +40,7 @@ impl Store {
         };
         if !cached.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // If the disk hangs, the rest of a `wait` of more than a second is left to fetch from the site.
+            // Even if the disk hangs, a `wait` of more than a second leaves time to fetch from the site.
             let patience = wait.min(MAX_DISK_WAIT);
             let _ = tokio::time::timeout(patience, self.recall(&cached, query)).await;
             waited = started.elapsed();
@@ -92,7 +92,7 @@ impl Store {
                 cached.set_recalled();
                 self.weigh_anew(origin, cached);
             }
-            Err(error) => tracing::debug!(%origin, %error, "cannot read what is stored of an origin"),
+            Err(error) => tracing::debug!(%origin, %error, "cannot read the state of an origin from the disk"),
         }
     }
 

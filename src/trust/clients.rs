@@ -126,7 +126,7 @@ impl ClientProgram {
     }
 }
 
-const IN_URL: &str = "# The proxy asks for a credential: use http://NAME:SECRET@{host}:{port} as its address.\n";
+const IN_URL: &str = "# The proxy asks for a credential: write it into its address, NAME:SECRET@{host}:{port}.\n";
 
 // === impl ClientKind ===
 

@@ -170,7 +170,7 @@ const INTERCEPTS: &str = "To check each https:// URL, it decrypts the TLS of its
     certificates of its own authority, which they have to trust.";
 const COMPARE: &str = "This page and the certificate come over plain HTTP. Before you trust the certificate, \
     compare its fingerprint (openssl x509 -in robotgate-ca.pem -noout -fingerprint -sha256) with the one that \
-    `robotgate ca show --config FILE` prints on the proxy, with the proxy's configuration.";
+    `robotgate ca show --config FILE` prints on the proxy's machine, with the proxy's configuration file.";
 const NOTHING_TO_TRUST: &str = "This proxy does not intercept TLS (https.mode is not \"intercept\"). Clients need \
     only its address; they have no certificate to trust.";
 const HTML_HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Make clients trust \

@@ -49,14 +49,19 @@ impl ClientSettings {
     /// # Errors
     /// Fails if `proxy` is not an `http://` or `https://` URL with a host.
     pub fn new(proxy: &str, ca: Ca) -> Result<Self, BadProxy> {
-        let bad = || BadProxy::Url(proxy.to_owned());
+        // A secret can stand before an `@`.
+        let shown = || match proxy.rsplit_once('@') {
+            Some((_, host)) => format!("…@{host}"),
+            None => proxy.to_owned(),
+        };
+        let bad = || BadProxy::Url(shown());
         let url = match proxy.contains("://") {
             true => Url::parse(proxy),
             false => Url::parse(&format!("http://{proxy}")),
         };
         let url = url.map_err(|_| bad())?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(BadProxy::Scheme(proxy.to_owned()));
+            return Err(BadProxy::Scheme(shown()));
         }
         let host = url.host_str().ok_or_else(bad)?;
         let port = url.port_or_known_default().ok_or_else(bad)?;

@@ -15,7 +15,7 @@ pub(crate) fn in_words(error: &str) -> String {
         _ if error.starts_with("certificate not valid for name") => return of_other_names(error),
         _ if error.contains("extended key usage") => {
             let allows = error.split_once("allows ").map_or("", |(_, allows)| allows);
-            return format!("it is not meant for servers (its extended key usage: {allows})");
+            return format!("it is not meant for this use (its extended key usage: {allows})");
         }
         "Expired" => "it has expired",
         "NotValidYet" => "it is not valid yet",
@@ -27,7 +27,7 @@ pub(crate) fn in_words(error: &str) -> String {
         "BadSignature" => "its signature is wrong",
         "BadEncoding" => "it cannot be read",
         "Revoked" => "it has been revoked",
-        "InvalidPurpose" => "it is not meant for servers",
+        "InvalidPurpose" => "it is not meant for this use",
         _ if error.contains("CaUsedAsEndEntity") => {
             "it is the certificate of an authority, as self-signed ones often are; let this authority issue a certificate for the \
              site, and name the authority in https.extra-roots"
@@ -122,7 +122,7 @@ mod tests {
             ),
             (
                 "certificate does not allow extended key usage for server authentication, allows client authentication",
-                "it is not meant for servers (its extended key usage: client authentication)",
+                "it is not meant for this use (its extended key usage: client authentication)",
             ),
             (
                 "Other(OtherError(EndEntityUsedAsCa))",

@@ -15,8 +15,8 @@
 //!   long, or has too many CONTINUATION frames (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream accepts 16 of them.
 //! - **Floods.** h2 closes a connection if the origin makes it reset more than 1,024 streams (RUSTSEC-2024-0003),
-//!   exceeds a window, sends more than 100 empty DATA frames, or sends many small ones that nobody reads. h2 answers a
-//!   PING or SETTINGS frame before it reads the next one.
+//!   exceeds the connection's window, sends more than 100 empty DATA frames, or sends many small ones that nobody
+//!   reads. h2 answers a PING or SETTINGS frame before it reads the next one.
 //! - **Cancelled streams.** After 100 cancelled streams, the connection takes no new ones. With more of them, the
 //!   origin might suspect an attack, and close the connection while other requests use it.
 //! - **Sending.** h2 buffers at most 64 KiB of a request's content.
@@ -147,7 +147,7 @@ impl SharedConnection {
         !self.is_closed() && self.0.has_room(content)
     }
 
-    /// Returns whether this connection will never open a new stream again. Open streams continue.
+    /// Returns whether this connection will never open a new stream again. Open streams may continue.
     pub fn is_closed(&self) -> bool {
         self.0.is_away()
     }

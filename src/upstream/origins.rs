@@ -80,10 +80,10 @@ impl Origins {
     }
 
     /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked: an existing one, or
-    /// else a new one to the first address that accepts it. TCP and TLS take about `within` for all addresses together.
-    /// If another request is opening a connection that both could share, the wait for it can take as long again. A new
-    /// HTTP/2 connection that requests share is closed once it has been idle for `idle`. `tried` gets the last address
-    /// that was tried.
+    /// else a new one to the first address that accepts it. TCP and TLS take at most about `within` for all addresses
+    /// together. If another request is opening a connection that both could share, the wait for it can take as long
+    /// again. A new HTTP/2 connection that requests share is closed once it has been idle for `idle`. `tried` gets the
+    /// last address that was tried.
     ///
     /// # Errors
     /// Fails with the fault of the last address if none accepts a connection in time.

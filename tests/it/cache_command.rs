@@ -111,7 +111,7 @@ async fn the_list_is_a_table_that_a_word_filters() {
         "{output:?}"
     );
     let output = cache(&gate, &["list", "--failing", &site.port().to_string()]).await;
-    let expected = "robotgate: none of these sites fails\n";
+    let expected = "robotgate: no matching site fails at present\n";
     assert_eq!((&*output.errors, &*output.out, output.code), (expected, "", Some(0)));
 
     let output = cache(&gate, &["list", &"x".repeat(10_000)]).await;
@@ -157,10 +157,7 @@ async fn one_site_is_shown_with_its_text() {
             "{output:?}"
         );
         let output = cache(&gate, &["show", "--text", &broken.url("")]).await;
-        assert!(
-            output.errors.contains("never had a robots.txt with rules"),
-            "{output:?}"
-        );
+        assert!(output.errors.contains("no robots.txt of http://"), "{output:?}");
         assert_eq!((output.code, &*output.out), (Some(1), ""));
 
         let output = cache(&gate, &["show", "nowhere.example"]).await;

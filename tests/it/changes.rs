@@ -381,7 +381,9 @@ async fn the_history_lists_the_versions_and_shows_what_changed() {
     let config = config.to_str().expect("the tests' paths are text");
     let output = CliOutput::of(&["cache", "history", "never.example", "--config", config], "").await;
     assert!(
-        output.errors.contains("nothing is known about https://never.example"),
+        output
+            .errors
+            .contains("the store of evidence has no version of the robots.txt of https://never.example"),
         "{output:?}"
     );
     assert_eq!(output.code, Some(1));

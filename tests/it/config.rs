@@ -266,7 +266,10 @@ fn the_log_is_sealed_next_to_the_evidence_unless_the_file_says_otherwise() {
             "[evidence]\nseal = true",
             "the log is on standard output, and only a file can be sealed",
         ),
-        ("[evidence]\nseal-origin = 'a b'", "a name has no spaces and no +"),
+        (
+            "[evidence]\nseal-origin = 'a b'",
+            "the name is empty, or has a space or a +",
+        ),
     ] {
         let error = parse(bad).expect_err(bad).to_string();
         assert!(error.contains(why), "{bad}: {error}");

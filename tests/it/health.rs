@@ -85,8 +85,8 @@ async fn a_configuration_without_an_endpoint_is_said_to_be_the_cause() {
         answer(&output),
         (
             Some(1),
-            "not ready: admin.listen is empty and cache.persist is false, so robotgate answers nowhere; set \
-             admin.listen to an address"
+            "not ready: admin.listen has no address with a port other than 0, and cache.persist is false, so this \
+             command has nothing to ask; set admin.listen to an address"
         )
     );
 }

@@ -227,7 +227,7 @@ async fn only_a_url_without_its_parameters_is_not_replayable() {
     }
     gate.audited(9).await;
     let found = replay(&gate, &["--json"], &gate.file("audit.jsonl"), "").await.json();
-    let why = "a parameter was left out of the log (audit.redact-query)";
+    let why = "the value of a parameter was left out of the log (audit.redact-query)";
     // Two lines cannot be replayed: `empty` has no robots.txt and therefore no rule, and Mozilla names no bot.
     assert_eq!((&found["same"], &found["different"]), (&json!(7), &json!(0)), "{found}");
     assert_eq!(found["not_replayable"], json!({ why: 2 }), "{found}");

@@ -178,7 +178,7 @@ async fn check_marks_mistakes_in_colour_and_wraps_lines() {
     ));
     let mut check = AtTerminal::run(&["check", &file], &[], None);
     assert_eq!(check.ended().await.code(), Some(1));
-    let shown = check.until("are not met").await;
+    let shown = check.until("is not met").await;
     assert!(
         shown.contains("\n    https://a.example/xxx") && shown.contains("…xxx") && shown.contains("xx/end\n    as"),
         "{shown}"

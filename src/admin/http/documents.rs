@@ -48,7 +48,7 @@ pub(super) async fn metrics(
     let live = context.live.clone();
     // Counting many origins takes long.
     let text = tokio::task::spawn_blocking(move || live.metrics_text(format)).await;
-    let text = text.map_err(|_| Problem::Unavailable("there are no metrics"))?;
+    let text = text.map_err(|_| Problem::Unavailable("the metrics cannot be read now; try again"))?;
     Ok(([(header::CONTENT_TYPE, format.content_type())], text))
 }
 

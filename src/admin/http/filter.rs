@@ -114,7 +114,10 @@ impl Field {
         };
         match known.contains(&value) {
             true => Ok(value.to_owned()),
-            false => Err(format!("{value:?} is no {self}; write one of {}", known.join(", "))),
+            false => Err(format!(
+                "{value:?} is not a value of {self}; write one of {}",
+                known.join(", ")
+            )),
         }
     }
 }
@@ -277,8 +280,11 @@ mod tests {
     fn a_mistake_in_a_filter_is_named() {
         for (filter, error) in [
             ("host:a", "there is no field \"host\"; the fields are bot, "),
-            ("reason:rules", "\"rules\" is no reason; write one of rule, "),
-            ("verdict:no", "\"no\" is no verdict; write one of allow, "),
+            (
+                "reason:rules",
+                "\"rules\" is not a value of reason; write one of rule, ",
+            ),
+            ("verdict:no", "\"no\" is not a value of verdict; write one of allow, "),
             ("forwarded:maybe", "write one of yes, no"),
             ("bot:", "bot has no value; write bot:VALUE"),
             ("since:yesterday", "\"yesterday\" is not a time"),

@@ -111,7 +111,7 @@ pub(super) fn parse_time(text: &str, now: SystemTime) -> Result<SystemTime, Stri
     }
     let before = duration(text).ok().and_then(|ago| now.checked_sub(ago));
     before.ok_or_else(|| {
-        format!("{text:?} is not a time; write 2026-11-22T08:00:00Z, or 90s, 10m, 1h or 2d for as long ago")
+        format!("{text:?} is not a time; write 2026-11-22T08:00:00Z, or how long ago it was: 90s, 10m, 1h or 2d")
     })
 }
 
@@ -175,8 +175,9 @@ fn in_words(why: &str) -> Option<String> {
     is_no_number.then(|| format!("{name} is not a number"))
 }
 
-/// Returns whether the content is JSON. Any web page could make a browser send other content. Before a browser sends
-/// JSON to another origin, it asks for permission (a preflight request), and robotgate gives none.
+/// Returns whether the request says that its content is JSON. Any web page could make a browser send other content.
+/// Before a browser sends JSON to another origin, it asks for permission (a preflight request), and robotgate gives
+/// none.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());

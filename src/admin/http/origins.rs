@@ -199,12 +199,12 @@ pub(super) async fn forget(
         None => None,
     };
     if fleet_told == Some(false) {
-        tracing::warn!(%origin, "cannot tell the fleet's server to forget an origin; the copies of the fleet stay in use");
+        tracing::warn!(%origin, "cannot tell the fleet's server to forget a site; the other robotgates keep their copies");
     }
     context.live.generation().forget(&origin);
     match forgotten {
-        true => tracing::info!(%origin, "forgot an origin at the request of an operator"),
-        false => tracing::info!(%origin, "an operator asked to forget an unknown origin"),
+        true => tracing::info!(%origin, "forgot a site at the request of an operator"),
+        false => tracing::info!(%origin, "an operator asked to forget an unknown site"),
     }
     match store.disk() {
         Some(disk) if !disk.flush().await => Err(Problem::Unwritten),
@@ -220,7 +220,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
     let store = context.live.store().clone();
     let waiting = store.disk().map(Disk::waiting);
     let waiting = waiting.ok_or(Problem::Unavailable(
-        "no robots.txt files are kept on disk (cache.persist)",
+        "no robots.txt files are kept on disk: cache.persist is false, or /readyz says why",
     ))?;
     let warning = context.flush_writes().await;
     // The semaphore is never closed.

@@ -11,7 +11,10 @@ use super::{
     origins::parse,
     problem::Problem,
 };
-use crate::admin::{Difference, Version, VersionError, Versions};
+use crate::{
+    admin::{Difference, Version, VersionError, Versions},
+    ratelimited::ratelimited,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,8 +71,13 @@ pub(super) async fn versions(
     match reading.await {
         Ok(Ok(found)) => Ok(Json(found)),
         Ok(Err(VersionError::Unknown(why))) => Err(Problem::Bad(why)),
-        Ok(Err(VersionError::File(_))) | Err(_) => Err(Problem::Unavailable(
-            "the store of evidence cannot be read now; see the operational log",
-        )),
+        Ok(Err(VersionError::File(error))) => {
+            ratelimited!(warn, %error, "the store of evidence cannot be read");
+            Err(Problem::Unavailable(UNREADABLE))
+        }
+        // The thread panicked. The panic is already on stderr.
+        Err(_) => Err(Problem::Unavailable(UNREADABLE)),
     }
 }
+
+const UNREADABLE: &str = "the store of evidence cannot be read now; try again";

@@ -93,9 +93,9 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         if is_late() {
             break;
         }
-        let results = replayer.what_if(some, &change, is_late).map_err(|_| {
-            Problem::Unavailable("the stored robots.txt files cannot be read now; see the operational log")
-        })?;
+        let results = replayer
+            .what_if(some, &change, is_late)
+            .map_err(|_| Problem::Unavailable("the store of evidence cannot be read now; try again"))?;
         summary.pace_changes = summary.pace_changes || replayer.changes_pace(&results, &change);
         for replayed in &results {
             summary.add(replayed, || None);

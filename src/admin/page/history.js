@@ -244,7 +244,7 @@ function showTables(report, unfetched, wanted, exact, open) {
           than(row.refused, row.refused_before),
           count(row.requests),
         ]),
-      "No site refused anything in this time.",
+      "Nothing was refused in this time.",
     ),
   );
   const since = (what, at) =>
@@ -275,14 +275,14 @@ function showTables(report, unfetched, wanted, exact, open) {
           make(
             "span",
             {},
-            row.failing_since && since("no robots.txt since ", row.failing_since),
+            row.failing_since && since("no successful fetch of robots.txt since ", row.failing_since),
             row.error && `: ${row.error}`,
           ),
           null,
           null,
         ]),
       ],
-      "No site failed to answer a forwarded request in this time, and no robots.txt is missing.",
+      "No site failed to answer a forwarded request in this time, and no fetch of a robots.txt failed.",
     ),
     make(
       "p",

@@ -23,9 +23,9 @@ function showBanners(s) {
       make(
         "p",
         {},
-        "Generation ",
+        "Configuration ",
         count(s.generation),
-        " runs on unchanged. Rejected ",
+        " stays in use. Rejected ",
         time(reload.time),
         ` (${reload.cause}).`,
       ),
@@ -54,7 +54,7 @@ function showBanners(s) {
     make(
       "p",
       {},
-      "Until the server is back, robotgate fetches every robots.txt itself and keeps its own pace (fleet.on-loss). ",
+      "Until the server is back, robotgate fetches every robots.txt itself, and applies [pace] as fleet.on-loss says. ",
       s.fleet.error ?? "",
     ),
   );
@@ -160,8 +160,8 @@ function showTrust(problems) {
     problems.map((problem) => {
       const what =
         problem.kind === "distrust"
-          ? "rejected our certificate"
-          : "ends its connections as soon as it sees our certificate";
+          ? "rejected robotgate's certificate"
+          : "ends its connections as soon as it sees robotgate's certificate";
       return make(
         "li",
         {},

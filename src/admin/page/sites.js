@@ -214,7 +214,7 @@ async function showOrigin(origin) {
     showVersions(origin, versions);
   } catch (problem) {
     if (question !== asked) return;
-    const text = problem.status === 404 ? "robotgate knows nothing about this origin." : problem.message;
+    const text = problem.status === 404 ? "robotgate knows nothing about this site." : problem.message;
     $("origin").replaceChildren(make("p", { class: "error" }, text));
   }
 }

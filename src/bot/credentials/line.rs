@@ -65,7 +65,7 @@ impl fmt::Display for BadLine {
             self.line,
             match self.fault {
                 LineFault::Name => "the line does not begin with a name that a credential can have",
-                LineFault::Kind => "the name is not followed by a kind of hash that robotgate knows",
+                LineFault::Kind => "the name is not followed by a kind of hash that robotgate knows, a salt and a hash",
                 LineFault::Spoilt => "the salt or the hash is invalid",
             }
         )

@@ -70,7 +70,8 @@ impl HistoryArgs {
         };
         let versions = Versions::read(&options.path, &origin).map_err(unreadable)?;
         if versions.list.is_empty() {
-            return Err(unknown(&origin, &self.origin, &sources));
+            let missing = "the store of evidence has no version of the robots.txt of";
+            return Err(unknown(missing, &origin, &self.origin, &sources));
         }
         let failed = |error| match error {
             VersionError::File(error) => unreadable(error),

@@ -20,8 +20,8 @@ use crate::{
 ///
 /// HOLDS is "rules" if the rules of the robots.txt decide, and "expired" if robotgate must fetch the robots.txt again
 /// before it decides. Otherwise HOLDS is the reason of each decision about the site (no-robots, soft-404, unreachable,
-/// last-copy, unreachable-too-long). After UNTIL, robotgate fetches the robots.txt again when a bot needs it. Times are
-/// in UTC.
+/// last-copy, unreachable-too-long, egress). After UNTIL, robotgate fetches the robots.txt again when a bot needs it.
+/// Times are in UTC.
 ///
 /// In a fleet, FROM is "fleet" if another robotgate fetched the robots.txt, and "site" if this one did.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ impl ListArgs {
         }
         if rows.is_empty() {
             let what = match &self.filter {
-                _ if known > 0 => "none of these sites fails".to_owned(),
+                _ if known > 0 => "no matching site fails at present".to_owned(),
                 Some(filter) => format!("no known site has {:?} in its origin", plain(filter, 200)),
                 None => "no site is known yet".to_owned(),
             };

@@ -6,7 +6,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown};
+use super::{CacheArgs, CacheError, NOTHING_KNOWN, origin_of, paint, print, print_json, unknown};
 use crate::{
     admin::{Detail, LastCopy},
     cli::colour::{Colour, Paint},
@@ -33,7 +33,7 @@ impl ShowArgs {
         let origin = origin_of(&self.origin)?;
         let (config, sources) = args.load()?;
         let Some(detail) = args.ask_of(&config, |copies| copies.show(&origin))? else {
-            return Err(unknown(&origin, &self.origin, &sources));
+            return Err(unknown(NOTHING_KNOWN, &origin, &self.origin, &sources));
         };
         if args.json {
             return print_json(&detail);
@@ -42,9 +42,7 @@ impl ShowArgs {
             return print(report(&detail, &config.robots.policy.unreachable, SystemTime::now(), paint()).as_bytes());
         }
         let Some(text) = detail.text() else {
-            return Err(CacheError::Unknown(format!(
-                "{origin} never had a robots.txt with rules"
-            )));
+            return Err(CacheError::Unknown(format!("no robots.txt of {origin} is stored")));
         };
         match io::stdout().is_terminal() {
             true => print(tamed(&text).as_bytes()),

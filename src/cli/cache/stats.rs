@@ -58,9 +58,9 @@ fn report(stats: &Stats) -> String {
             let (bytes, most) = (Size(running.memory_bytes), Size(running.memory_max_bytes));
             say("Memory", format!("{memory_origins} origins, {bytes} of {most}"));
             let waiting = running.waiting_writes;
-            let origins = if waiting == 1 { "origin" } else { "origins" };
-            say("Waiting", format!("{waiting} {origins} to be written"));
-            say("Fetches", format!("{} running", running.fetches));
+            let changes = if waiting == 1 { "change" } else { "changes" };
+            say("Waiting", format!("{waiting} {changes} to be written"));
+            say("Fetches", format!("{} running or queued", running.fetches));
         }
         None => say("Proxy", "no proxy runs with this file".to_owned()),
     }

@@ -62,7 +62,7 @@ kinds! {
     }
     /// There is no usable answer: the robots.txt has to be fetched first.
     Expired = "expired" {
-        meaning: "its robots.txt has expired: robotgate fetches it again before it decides the next request",
+        meaning: "no answer of the site is valid now: robotgate fetches its robots.txt before the next decision",
         severity: Warning,
         fails: false,
     }

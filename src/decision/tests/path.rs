@@ -61,7 +61,7 @@ fn the_stricter_of_two_readings_decides() {
         ("/private/../public", Verdict::Deny, Reason::Rule, Some(2)),
         // Disallowed in both readings.
         ("/private/%61", Verdict::Deny, Reason::Rule, Some(2)),
-        // Allowed in both readings, by the rule for the path as sent.
+        // Allowed in both readings: the result is that of the path as sent.
         ("/private/open/%61", Verdict::Allow, Reason::Rule, Some(3)),
         ("/private/open/../open", Verdict::Allow, Reason::Rule, Some(3)),
         ("/public/%61", Verdict::Allow, Reason::NoRule, None),
@@ -213,7 +213,7 @@ fn the_enforcement_of_the_terms_is_for_clients_that_are_not_configured() {
             "{robots_identity:?}"
         );
     }
-    // A configured bot could evade its own enforcement and proof in this way.
+    // Otherwise, a configured bot that hides its name could evade its own enforcement.
     let mut several = question(RobotsIdentity::Refused(Reason::Unidentified), "/", PATH);
     several.terms.enforcement = Enforcement::Report;
     several.subject.identity = Identity::Unidentified(Cause::Several);

@@ -68,7 +68,10 @@ fn requests_of_all_connections_of_a_client_count_together() {
     assert!(stranger.begin_request(&limits()).is_ok());
 
     drop(first);
-    assert!(other.begin_request(&limits()).is_ok(), "a refusal takes no place");
+    assert!(
+        other.begin_request(&limits()).is_ok(),
+        "a refused request does not count"
+    );
 }
 
 #[test]

@@ -47,15 +47,17 @@ impl Failure {
 // === impl EarlyEnd ===
 
 impl EarlyEnd {
-    pub(in crate::proxy) const ABORTED: Self =
-        Self(ProxyError::Aborted, "robotgate stopped before the exchange had ended");
+    pub(in crate::proxy) const ABORTED: Self = Self(
+        ProxyError::Aborted,
+        "robotgate stopped, or cut off the client, before the exchange had ended",
+    );
     pub(in crate::proxy) const CLIENT_FULL: Self = Self(
         ProxyError::ConnectionWriteTimeout,
         "the client did not read the response in time",
     );
     pub(in crate::proxy) const CLIENT_GONE: Self = Self(
         ProxyError::ClientGone,
-        "the client closed or reset the connection before the end",
+        "the client closed the connection or cancelled the request before the end",
     );
     pub(in crate::proxy) const IDLE: Self =
         Self(ProxyError::Idle, "no bytes were sent in either direction for too long");
@@ -128,8 +130,9 @@ impl Exchange {
         match self.timings.first_byte {
             _ if site_failed => tally.failed(),
             Some(first_byte) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
-            // The site sent no response and is not the cause, for example because the client left. Or the exchange is a
-            // tunnel.
+            // A tunnel answers when it is open.
+            None if self.tunnel.is_some() => tally.answered(self.timings.connect.unwrap_or_default()),
+            // The site sent no response and is not the cause, for example because the client left.
             None => {}
         }
     }
@@ -158,7 +161,7 @@ impl Exchange {
 }
 
 impl Drop for Exchange {
-    /// Logs and counts an exchange that is dropped before its end, because robotgate stops or panics.
+    /// Logs and counts an exchange that is dropped before its end, because robotgate cuts it off or panics.
     fn drop(&mut self) {
         if self.completed {
             return;

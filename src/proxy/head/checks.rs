@@ -90,7 +90,7 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     };
     if !is_usual(authority) {
         let there = HostPort::parse(authority).map_err(HeadError::TargetHost)?;
-        // pingora would ignore a request target whose authority the library `http` cannot parse.
+        // pingora also refuses an http or https URL whose authority the library `http` cannot parse, but less clearly.
         if http::uri::Authority::try_from(authority).is_err() {
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,

@@ -20,7 +20,7 @@ pub(in crate::proxy) enum HeadError {
     TooManyFields(usize),
     #[error("the client sent TLS where HTTP was expected")]
     Tls,
-    #[error("the request is not valid HTTP/1: {0}")]
+    #[error("robotgate does not accept the request: {0}")]
     Syntax(&'static str),
     #[error("the request target has a character that has to be percent-encoded: {0}")]
     TargetCharacter(char),
@@ -38,7 +38,7 @@ pub(in crate::proxy) enum HeadError {
     ConnectTarget(HostPortError),
     #[error("a CONNECT has to name a host and a port, as in \"CONNECT example.com:443\"")]
     ConnectPort,
-    #[error("the Host field and the request target name different hosts")]
+    #[error("the Host field and the request target name different hosts or ports")]
     HostDiffers,
     #[error("a CONNECT inside a CONNECT is not supported")]
     NestedConnect,

@@ -94,7 +94,7 @@ fn is_written_plainly(head: &[u8]) -> bool {
 }
 
 const DISGUISED: &str = "a field name is Content-Length or Transfer-Encoding with \"_\" instead of \"-\"";
-const NO_PLAIN_LENGTH: &str = "its Content-Length is not a plain decimal number";
+const NO_PLAIN_LENGTH: &str = "its Content-Length is not a plain decimal number of at most 18 digits";
 const CONTENT_LENGTH: &str = "content-length";
 const TRANSFER_ENCODING: &str = "transfer-encoding";
 /// Maximum number of digits of a length, which then fits into 63 bits.

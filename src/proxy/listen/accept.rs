@@ -132,8 +132,9 @@ impl Accepting {
     }
 }
 
-/// Returns a connection from the kernel's queue, or `None` if the queue is empty or accepting fails. Does not use
-/// tokio's `accept`, because tokio may not know of the connection yet.
+/// Returns a connection from the kernel's queue, or `None` if the queue is empty or robotgate cannot accept
+/// connections. An error concerns one connection only. Does not use tokio's `accept`, because tokio may not know of the
+/// connection yet.
 fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
         Ok((stream, _)) => stream,

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use super::{Socket, Speaks};
 
-/// Why a socket cannot be bound.
+/// Why robotgate cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {error}{}", hint(error, key))]
 pub struct ListenError {
@@ -82,8 +82,8 @@ fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut 
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
-        // A socket that is about to close has the port. Share it, for example to bind 0.0.0.0:3128 next to
-        // 127.0.0.1:3128.
+        // A socket that is about to close has the port. Share the port, for example to bind 127.0.0.1:3128 while
+        // 0.0.0.0:3128 is still open.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && leaving.iter().any(|socket| has_port(&socket)) => {
             for socket in all.iter().filter(has_port) {
                 shared.share(&socket.socket)?;

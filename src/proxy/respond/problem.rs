@@ -122,7 +122,7 @@ pub(super) fn what_to_do_about(error: ProxyError) -> &'static str {
     explained(error).map_or("", |(_, todo)| todo)
 }
 
-/// Returns what an error means and what to do about it, or `None` if clients never get the error or get other texts.
+/// Returns what an error means and what to do about it, or `None` if clients never get the error.
 pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'static str)> {
     Some(match error {
         ProxyError::DnsTimeout => (
@@ -135,7 +135,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ),
         ProxyError::DestinationIpProhibited => (
             "The host's address is one that bots may not reach, such as one of the company's own network.",
-            "The operator can open it with egress.allow.",
+            "The response's detail says why. The operator can open some addresses with egress.allow.",
         ),
         ProxyError::DestinationIpUnroutable => ("There is no route to the site's address.", ""),
         ProxyError::ConnectionRefused => ("The site accepts no connections on this port.", ""),
@@ -154,8 +154,8 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ProxyError::TlsAlertReceived => ("The site refused the TLS handshake.", ""),
         ProxyError::HttpRequestError => (
             "robotgate cannot serve the request: it is not valid HTTP, is ambiguous, is too long, came too slowly, \
-             or exceeded a limit of the proxy.",
-            "The status and the response's detail say which.",
+             exceeded a limit of the proxy, or asks for something that robotgate does not offer.",
+            "Correct the request: the status and the response's detail say what is wrong.",
         ),
         ProxyError::HttpResponseIncomplete => ("The site's response ended early.", "Try again."),
         ProxyError::HttpResponseTransferCoding => ("The chunks of the site's response are malformed.", ""),
@@ -174,9 +174,9 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ),
         // A refusal has the same type, but its reason is explained instead.
         ProxyError::HttpRequestDenied => (
-            "The client, or all clients together, reached a limit of the proxy.",
-            "Send fewer requests at the same time, and try again later. The detail names the limit, which the operator can \
-             raise.",
+            "The client, or all clients together, reached a limit of the proxy, or the proxy is too busy.",
+            "Send fewer requests at the same time, and try again later. If the detail names a limit, the operator can \
+             raise it.",
         ),
         // These are only logged.
         ProxyError::ClientGone | ProxyError::Idle | ProxyError::Lifetime | ProxyError::Aborted => return None,

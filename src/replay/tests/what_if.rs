@@ -193,7 +193,7 @@ fn a_new_configuration_decides_again() {
             PRIVATE,
             Found::Failed,
             "robots.unreachable.deny-for = '1h'",
-            "unknown: the robots.txt could not be fetched, and with the new configuration the result depends on how long it was unreachable",
+            "unknown: the last fetch got no robots.txt, and the new configuration may treat that differently",
         ),
         (
             "A",
@@ -516,7 +516,7 @@ fn turns_and_waits_are_not_guessed() {
     );
     assert_eq!(
         found(&line, Some(&old), &wait, None),
-        "unknown: the robots.txt was still being fetched, and the new configuration has a different robots.wait"
+        "unknown: the robots.txt was still being fetched, and the new configuration may have another robots.wait"
     );
     for (change, with_old, without) in [(&pace, true, true), (&wait, false, false)] {
         assert_eq!(

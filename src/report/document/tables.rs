@@ -103,8 +103,9 @@ fn totals(report: &Report) -> Section {
         add(name, Cell::Count(number));
     }
     let unreadable = "Some lines are not complete records of the log. The report leaves them out.";
-    let incomplete = "At some time, more than 100,000 requests of bots with purposes had not ended. So some requests \
-                      may count as forwarded although robotgate withheld the site's response from the bot.";
+    let incomplete = "At some point in the logs, more than 100,000 requests of bots with purposes had no completion \
+                      yet. So some requests may count as forwarded although robotgate withheld the site's response \
+                      from the bot.";
     Section {
         name: "total",
         title: "Totals",
@@ -229,7 +230,7 @@ fn outages(report: &Report, most: usize) -> Section {
     });
     let mut notes = unlisted(all.len(), most, "shorter ones");
     if report.outages.is_cut {
-        notes.push("There were too many outages to keep in memory: some short outages are missing.".to_owned());
+        notes.push("There were too many outages to keep in memory, so some are missing.".to_owned());
     }
     Section {
         name: "unreachable",

@@ -84,14 +84,23 @@ impl<'a> Reader<'a> {
         let has_colon = memchr(b':', text).is_some();
         match StatementKind::of_key(Profile::Google, key) {
             Some(StatementKind::Sitemap) => {
-                if !has_colon || key.iter().any(|b| is_space(*b)) {
+                if !has_colon {
                     findings.add(number, Lint::MissingColon, no_colon(b"Sitemap"));
+                } else if key.iter().any(|b| is_space(*b)) {
+                    findings.add(number, Lint::MissingColon, late_colon("Sitemap", value));
                 }
                 check_swallowed(number, value, findings);
                 self.sitemap(number, value, findings);
             }
             Some(StatementKind::CrawlDelay) => report_crawl_delay(number, value, findings),
             Some(StatementKind::License) => report_ignored(number, key, findings),
+            Some(_) if !has_colon => {
+                let message = format!(
+                    "The colon after {} is missing, so robotgate ignores the line.",
+                    quoted(key)
+                );
+                findings.add(number, Lint::MissingColon, message);
+            }
             Some(kind) => {
                 if !self.named {
                     let message = format!(
@@ -164,11 +173,7 @@ fn check_key(number: u32, record: &GroupLine<'_>, findings: &mut Findings) {
     match rest {
         Some([]) => {}
         Some([b' ' | b'\t', ..]) => {
-            let message = format!(
-                "The colon after `{name}` is missing. The next colon ends the key, so the value is {}.",
-                quoted(record.value)
-            );
-            findings.add(number, Lint::MissingColon, message);
+            findings.add(number, Lint::MissingColon, late_colon(name, record.value));
         }
         _ => {
             let message = format!(
@@ -189,7 +194,7 @@ fn check_hash(number: u32, content: &[u8], hash: Option<usize>, value: &[u8], fi
         return;
     }
     let message = format!(
-        "`#` starts a comment, so the value is {}: write `%23` if you mean a `#`, and put a space before a comment.",
+        "`#` starts a comment, so the value is {}: write `%23` for a `#` in a URL, and put a space before a comment.",
         quoted(value)
     );
     findings.add(number, Lint::HashInValue, message);
@@ -263,6 +268,13 @@ fn no_colon(key: &[u8]) -> String {
     format!(
         "The colon after {} is missing. Google accepts the space in its place, other parsers might not: add the colon.",
         quoted(key)
+    )
+}
+
+fn late_colon(name: &str, value: &[u8]) -> String {
+    format!(
+        "The colon after `{name}` is missing. The next colon ends the key, so the value is {}.",
+        quoted(value)
     )
 }
 

@@ -121,8 +121,8 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
                        and the line has no effect: remove the mark. It comes from files that were joined.";
         findings.add(number, Lint::MisplacedByteOrderMark, message);
     } else if std::str::from_utf8(text).is_err() {
-        let message = "The line is not UTF-8, so it does not match what browsers send for the same characters: save \
-                       the file as UTF-8.";
+        let message = "The line is not UTF-8, so a pattern in it does not match what browsers send for the same \
+                       characters: save the file as UTF-8.";
         findings.add(number, Lint::NotUtf8, message);
     } else if let Some(char) = invisible(text) {
         let message = format!(

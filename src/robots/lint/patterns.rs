@@ -112,7 +112,7 @@ fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     } else if memmem::find(value, b"**").is_some() {
         Some("Two `*` in a row match what one does")
     } else if is_last && dollar {
-        Some("A `*` before the final `$` makes it useless: every path that begins this way matches")
+        Some("A `*` before the final `$` makes the `$` useless: every path that begins this way matches")
     } else if is_last {
         Some("A pattern matches every path that begins with it, with or without a `*` at the end")
     } else {

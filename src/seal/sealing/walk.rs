@@ -103,16 +103,14 @@ impl Walk {
         SealError::Differs(format!(
             "{}:{}: this is not the line that was sealed (entry {entry}): it was changed, or lines before it were added \
              or removed",
-            self.path().display(),
+            self.path().unwrap_or_default().display(),
             entry.saturating_sub(first) + 1
         ))
     }
 
-    pub(super) fn path(&self) -> PathBuf {
-        self.now
-            .as_ref()
-            .map(|(lines, _)| lines.path.clone())
-            .unwrap_or_default()
+    /// Returns the path of the current file.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.now.as_ref().map(|(lines, _)| lines.path.clone())
     }
 }
 

@@ -205,7 +205,7 @@ impl CopyFile {
     }
 
     /// Calls `each` with every origin whose robots.txt is stored, sorted by name from `start` on, until `each` returns
-    /// `false`. Callers use `start` to split a long read, because redb keeps every page that an open transaction may
+    /// `false`. With `start`, callers can split a long read, because redb keeps every page that an open transaction may
     /// still read.
     pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, OriginRecord) -> bool) -> Result<(), FileError> {
         self.each_record(start, |name, record| {

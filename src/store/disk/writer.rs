@@ -202,8 +202,8 @@ impl SharedDisk {
         if forgotten > 0 {
             tracing::warn!(
                 origins = forgotten,
-                "the file of cached robots.txt files reached cache.max-disk-bytes, so robotgate forgot the sites \
-                 whose files expired first or expire soonest"
+                "the data in the cache file exceeded cache.max-disk-bytes, so robotgate forgot the sites whose \
+                 robots.txt files expired first or expire soonest"
             );
         }
         Ok(())
@@ -223,7 +223,7 @@ impl SharedDisk {
         if collected.forgotten > 0 {
             tracing::info!(
                 origins = collected.forgotten,
-                "forgot origins that no bot has requested for longer than cache.keep"
+                "forgot sites that no bot has requested for longer than cache.keep"
             );
         }
         let pause = if collected.next.is_some() {

@@ -1,4 +1,4 @@
-//! Tests when a robots.txt is refreshed: in the background while it is fresh, and before its next use once it has
+//! Tests when a robots.txt is refreshed: in the background while it is valid, and before its next use once it has
 //! expired.
 
 use super::*;

@@ -97,7 +97,10 @@ async fn without_copies_on_disk_there_are_no_statistics() {
         .start()
         .await;
     let detail = problem(&gate, "/api/v1/origins/stats", 503).await;
-    assert_eq!(detail, "no robots.txt files are kept on disk (cache.persist)");
+    assert_eq!(
+        detail,
+        "no robots.txt files are kept on disk: cache.persist is false, or /readyz says why"
+    );
 }
 
 #[tokio::test]

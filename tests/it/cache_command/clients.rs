@@ -84,7 +84,7 @@ async fn an_unexpected_response_of_the_proxy_is_reported() {
     let another = "robotgate: this command cannot read the proxy's answer, probably because the proxy runs another \
                    version; restart the proxy after an upgrade\n";
     let cut = "robotgate: the proxy's answer was cut off; try again\n";
-    let note = "robotgate: note: the disk cannot be written now, so this may not be the latest state\n";
+    let note = "robotgate: note: the disk is slow or cannot be written now, so this may not be the latest state\n";
     for (answer, code, errors) in [
         ("{\"error\":\"this is no request\"}\n".to_owned(), 1, another),
         (ok("{\"sites\":[]}"), 1, another),

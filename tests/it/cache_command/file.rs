@@ -18,9 +18,7 @@ async fn a_missing_file_is_reported_and_not_created() {
     ] {
         let output = cache(&gate, args).await;
         assert!(
-            output
-                .errors
-                .starts_with("robotgate: there is no file of cached robots.txt files at /"),
+            output.errors.starts_with("robotgate: there is no cache file at /"),
             "{output:?}"
         );
         assert_eq!((output.code, &*output.out), (Some(1), ""));

@@ -144,9 +144,9 @@ fn a_credentials_file_that_others_can_access_is_refused() {
         (0o646, Some("every user can read and change it")),
         (
             0o660,
-            Some("its mode is 0660, so its group can change it; run: chmod 640 DIR/credentials"),
+            Some("its mode is 0660, so its group can do more than read it; run: chmod 640 DIR/credentials"),
         ),
-        (0o650, Some("its group can change it")),
+        (0o650, Some("its group can do more than read it")),
         (0o777, Some("run: chmod 640 DIR/credentials")),
     ] {
         folder.chmod(mode);

@@ -367,8 +367,11 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
             "gopher://shop.example/p",
             "robotgate: only http, https and ftp URLs have a robots.txt",
         ),
-        ("http://a..example/p", "robotgate: the URL's host is not valid"),
-        ("http://user@shop.example/", "robotgate: the URL's host is not valid"),
+        ("http://a..example/p", "robotgate: the URL's host or port is not valid"),
+        (
+            "http://user@shop.example/",
+            "robotgate: the URL's host or port is not valid",
+        ),
         ("https://", "robotgate: the URL has no host; write one like"),
         ("https:///x", "robotgate: the URL has no host; write one like"),
         (

@@ -40,7 +40,7 @@ async fn a_tunnel_without_a_whole_handshake_is_closed() {
     stalled.send(b"\x16\x03\x01").await;
     stalled.read_to_end().await;
     gate.wait_for_log("that the handshake stalled", |line| {
-        line.says("a TLS handshake took too long")
+        line.says("a client's TLS handshake inside a CONNECT took too long")
     })
     .await;
 }
@@ -100,9 +100,10 @@ async fn a_flood_of_bad_requests_does_not_flood_the_log() {
         ("a client spoke TLS to a listener for plain HTTP", &|_| {
             "\x16\x03\x01".to_owned()
         }),
-        ("refused a request that has passed through this proxy before", &|_| {
-            head("a.example", "Via: 1.1 gate\r\n")
-        }),
+        (
+            "refused a request whose Via field already has this proxy's name",
+            &|_| head("a.example", "Via: 1.1 gate\r\n"),
+        ),
         ("the robots.txt could not be fetched", &|at| {
             head(&format!("site-{at}.example:{}", gone.port()), "")
         }),

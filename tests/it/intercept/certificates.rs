@@ -98,7 +98,7 @@ fn bad_certificates() -> Vec<(&'static str, Certificate, &'static str)> {
         (
             "for clients",
             Certificate::for_clients(&[NAME]),
-            "it is not meant for servers (its extended key usage: client authentication)",
+            "it is not meant for this use (its extended key usage: client authentication)",
         ),
     ]
 }

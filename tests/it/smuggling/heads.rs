@@ -92,7 +92,7 @@ async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
         is_refused(
             &received,
             400,
-            "a different host from the CONNECT",
+            "a different host, port or scheme from the CONNECT",
             &format!("{target} {host}"),
         );
     }

@@ -494,12 +494,12 @@ fn each_error_says_what_is_wrong() {
         ),
         (
             HeadError::Syntax("it has no Host field"),
-            "not valid HTTP/1: it has no Host field",
+            "does not accept the request: it has no Host field",
         ),
         (HeadError::TargetCharacter('<'), "percent-encoded: <"),
         (HeadError::ConnectPort, "CONNECT example.com:443"),
         (HeadError::ConnectTarget(HostPortError::NoHost), "the host is missing"),
-        (HeadError::HostDiffers, "different hosts"),
+        (HeadError::HostDiffers, "different hosts or ports"),
         (HeadError::NestedConnect, "a CONNECT inside a CONNECT"),
         (HeadError::Timeout, "in time"),
     ] {

@@ -53,6 +53,7 @@ fn a_client_that_prefers_text_gets_the_refusal_as_text() {
         "403 Disallowed by robots.txt\n\n\
          A rule of the site's robots.txt disallows this URL. \
          Line 3 of https://a.example/robots.txt: Disallow: /private\n\n\
+         The rule's group in the robots.txt: *\n\
          The bot that robotgate identified: AcmeBot\n\
          The decision's id in the audit log: 0192f0c1-2345-7abc-8def-0123456789ab\n"
     );
@@ -254,7 +255,7 @@ fn a_missing_proof_is_a_407_only_if_credentials_would_help() {
             (&json!(status), &json!(phrase))
         );
         let detail = json(&answer)["detail"].to_string();
-        assert!(detail.contains("and the configuration requires it"), "{detail}");
+        assert!(detail.contains("it lacks a required proof"), "{detail}");
         assert_eq!(detail.contains("NAME:SECRET@"), challenge, "{detail}");
     }
 }

@@ -207,6 +207,14 @@ fn messages_quote_the_text_that_is_lost() {
              for any run of characters, a `$` at the end for the end of the path, and every other character for \
              itself.",
         ),
+        (
+            "User-agent: *\nDisallow:\nSitemap https://a.example/s",
+            "The colon after `Sitemap` is missing. The next colon ends the key, so the value is `//a.example/s`.",
+        ),
+        (
+            "User-agent: *\nContent-Usage train-ai=n\nDisallow: /a",
+            "The colon after `Content-Usage` is missing, so robotgate ignores the line.",
+        ),
     ] {
         let findings = lint(file.as_bytes());
         assert!(
