@@ -72,7 +72,7 @@ pub struct Decision {
     /// The rule that decided, if there is one.
     pub rule: Option<RuleId>,
     /// The reading of the path that decided, even if no rule matched it. `None` if no rules decided, for example
-    /// because the site has no robots.txt, and for a tunnel, whose path is not visible.
+    /// because the site has no robots.txt or because of the pace, and for a tunnel, whose path is not visible.
     pub reading: Option<Reading>,
     pub question: Question,
     /// What the cache knew of the origin's robots.txt, if it was looked up.

@@ -23,7 +23,7 @@ export function refusal(decision) {
 
 /**
  * A hook for postNavigationHooks of every crawler. A refused request fails, and failedRequestHandler gets it. Crawlee
- * retries it only if the site's robots.txt is unreachable, or if the request came too early.
+ * retries it only if the refusal is temporary.
  */
 export function stopAtRefusal({ request, response, log }) {
   const headers = typeof response?.headers === "function" ? response.headers() : response?.headers;
@@ -31,8 +31,10 @@ export function stopAtRefusal({ request, response, log }) {
   const reason = refusal(decision);
   if (reason === null) return;
   log.warning(`robotgate refused ${request.url}: ${decision}`, { reason });
-  // These refusals are temporary.
-  if (reason !== "unreachable" && !decision.startsWith("defer")) request.noRetry = true;
+  // These refusals are temporary. With `usage` and Retry-After, robotgate is still fetching the site's tdmrep.json.
+  const isTemporary =
+    reason === "unreachable" || decision.startsWith("defer") || (reason === "usage" && headers["retry-after"]);
+  if (!isTemporary) request.noRetry = true;
   throw new Error(`robotgate refused ${request.url}: ${decision}`);
 }
 

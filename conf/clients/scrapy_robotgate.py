@@ -83,8 +83,9 @@ class RobotgateMiddleware:
         reason = refusal(decision)
         if reason is None:
             return response
-        if decision.startswith("defer"):
-            seconds = response.headers.get("Retry-After", b"")
+        seconds = response.headers.get("Retry-After", b"")
+        # With `usage` and Retry-After, robotgate is still fetching the site's tdmrep.json.
+        if decision.startswith("defer") or (reason == "usage" and seconds):
             raise self.deferred(request, int(seconds) if seconds.isdigit() else DEFAULT_WAIT)
         if reason == "unreachable" and response.status == 503:
             return response  # RetryMiddleware tries again.

@@ -17,8 +17,8 @@ use crate::{
 /// Make each decision of an audit log again, and list those that differ
 ///
 /// Takes the robots.txt and the configuration of each decision from the store of evidence, and decides as this version
-/// of robotgate does. Lists the decisions whose verdict, reason, rule or line would now be different. Opens no
-/// connection, and can run while the proxy runs.
+/// of robotgate does. Lists the decisions that would now be different, and their fields. Opens no connection,
+/// and can run while the proxy runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReplayArgs {

@@ -30,7 +30,7 @@ pub struct ReportArgs {
     logs: Vec<PathBuf>,
     #[command(flatten)]
     period: PeriodArgs,
-    /// The properties to count requests by
+    /// The tables that count requests by a property. The report always has its other tables
     #[arg(
         long,
         value_name = "WHAT",
@@ -41,7 +41,7 @@ pub struct ReportArgs {
     /// The format of the report. By default, the name of the output file decides (.md, .csv, .html, otherwise text)
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Maximum number of rows in a table
+    /// Maximum number of rows in a table, except the one of totals
     #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
     /// Write to a file instead of standard output

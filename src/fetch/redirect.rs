@@ -157,7 +157,10 @@ mod tests {
             (b"ftp://b.example/", "neither http nor https"),
             (b"data:text/plain,User-agent:", "neither http nor https"),
             (b"javascript:1", "neither http nor https"),
-            (b"http://user:secret@b.example/", "it contains a user name or a password"),
+            (
+                b"http://user:secret@b.example/",
+                "it contains a user name or a password",
+            ),
             (b"http://b.example:0/", "the port is not a number"),
             (b"http://", "empty host"),
             (b"http://a b/", "invalid international domain name"),

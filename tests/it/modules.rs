@@ -82,7 +82,7 @@ fn modules_have_no_import_cycles() {
             break;
         }
     }
-    assert!(imports.is_empty(), "these rooms import each other: {imports:#?}");
+    assert!(imports.is_empty(), "these modules import each other: {imports:#?}");
 }
 
 /// Returns the first impure name in a path.

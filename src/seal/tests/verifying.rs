@@ -189,7 +189,11 @@ fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
     );
     let foreign = Bench::sealed(3);
     let found = against(&foreign).1;
-    assert_eq!(found[0].to_string(), "no known key signed it", "the file is named apart");
+    assert_eq!(
+        found[0].to_string(),
+        "no known key signed it",
+        "the file is named apart"
+    );
 }
 
 #[test]

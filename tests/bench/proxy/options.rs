@@ -31,7 +31,7 @@ cargo bench --bench proxy -- [CASE...] [--proxies NAME,...] [--rounds N] [--seco
   --proxies  measure those whose names contain one of these: robotgate,bare,squid,HAProxy,mitmproxy,none
   --rounds   how many times each proxy has its turn in a case (3); not for idle, tunnels, unread
   --seconds  how long a turn is (0.3); not for idle, tunnels, unread
-  --crowd    connections in the cases about idle ones (10000)";
+  --crowd    connections in the cases about idle ones (10000); also limits many-4096 and unread";
 
 // === impl Options ===
 
