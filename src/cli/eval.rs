@@ -130,8 +130,8 @@ const BUFFER: usize = 256 << 10;
 
 const AFTER_HELP: &str = r#"Exit status: 0 if every line was decided, 1 if one was not, 2 for a usage error.
 
-eval fetches nothing: each line of its input has the robots.txt. To check many URLs of real sites, ask a running
-proxy: docs/admin-api.md, "Many URLs in one call".
+eval fetches nothing: each line of its input has the robots.txt. To check many URLs of real sites,
+ask a running proxy: docs/admin-api.md, "Many URLs in one call".
 
 Try it:
   robotgate eval < cases.jsonl > decided.jsonl

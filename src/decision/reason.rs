@@ -9,9 +9,10 @@ pub enum Basis {
     Site,
     /// The request and the configuration.
     Configuration,
-    /// The destination, or the client's proof.
+    /// The destination, or the client's proof. A replay takes such a decision from the log.
     Network,
-    /// The pace of the requests to the site.
+    /// The time or the number of the requests, such as their pace. A replay takes such a decision from the log, unless
+    /// the verdict is `deny` because the `Crawl-delay` is too long.
     Clock,
 }
 

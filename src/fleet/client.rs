@@ -275,8 +275,9 @@ impl FleetClient {
         match (error, before) {
             (Some(error), None) => tracing::warn!(
                 %error,
-                "cannot subscribe to the messages of the fleet; robotgate tries again, and until then learns late of \
-                 new copies and pauses, and does not learn that the fleet forgets a site"
+                "cannot subscribe to the messages of the fleet; robotgate tries again, and until then learns late that \
+                 another robotgate fetched a robots.txt or that a site asked for a pause, and does not learn that the \
+                 fleet forgets a site"
             ),
             (None, Some(_)) => tracing::info!("subscribed to the messages of the fleet"),
             (Some(_), Some(_)) | (None, None) => {}

@@ -134,7 +134,8 @@ pub(super) fn lookup(
     // So late that every robots.txt has expired, and failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
-    // With the reason `pace`, `robots_error` says that the Crawl-delay is too long.
+    // With the reason `pace`, `robots_error` can say that the Crawl-delay is too long, so it does not show that a fetch
+    // failed.
     let is_failing = logged.robots_error.is_some() && !is(Reason::Pace);
     let (state, at) = match (text, logged.robots_sha256) {
         (Some(copy), _) => {

@@ -126,8 +126,8 @@ struct IndexedAgent {
 
 /// The numbers of the sets of rules that one text has for an agent. `None` if the text does not name the agent.
 type SetsOfRules = Option<Vec<u32>>;
-/// The rules of an agent from all its groups: maps each rule's number to the indexes of the group and of the rule in
-/// it.
+/// The rules of an agent, from all its groups. Maps the number that [`Comparison`] gave a rule (equal rules have the
+/// same) to the index of its group, and its own index in that group.
 type Merged = BTreeMap<u32, (usize, usize)>;
 
 // === impl Comparison ===

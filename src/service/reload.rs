@@ -92,9 +92,9 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
         tracing::warn!(
             bot,
             name,
-            "a bot has to prove itself with a credential that is not in the credentials file, so clients with its \
-             User-Agent are refused; add the credential, or, to believe its User-Agent alone, write credentials = [] \
-             in its [[bot]]"
+            "the credentials file has no credential with this name, and the bot accepts only credentials: robotgate \
+             refuses clients with its User-Agent that have no other credential of it; add the credential, or, to \
+             believe the User-Agent alone, write credentials = [] in its [[bot]]"
         );
     }
 }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 /// Whether the output is fast enough that requests write to it themselves. After a slow write, the log's own thread
-/// writes for ten times as long as that write took.
+/// writes instead, for ten times as long as that write took, at most for [`MAX_SLOW`].
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     slow_until: Option<Instant>,
