@@ -43,7 +43,6 @@ use crate::{
     pace::{Cause, CrawlDelay, CrawlDelayTooLong, PaceLimits},
     robots::{Agent, Choice, Rule, RuleId},
     text::words,
-    usage::UseRefusal,
 };
 
 words! {
@@ -182,16 +181,11 @@ impl Decision {
                 Identity::Unidentified(cause) => cause.advice(),
                 _ => Reason::Unidentified.sentence(),
             },
-            (Reason::Usage, ..) if self.awaits_tdmrep() => {
-                "This proxy is still fetching a file in which the site says what its content may be used for."
+            (Reason::Usage, ..) if self.waits_for_tdmrep() => {
+                "This proxy does not know yet whether the site allows what this bot uses content for."
             }
             (reason, ..) => reason.sentence(),
         }
-    }
-
-    fn awaits_tdmrep(&self) -> bool {
-        let refused = self.usage.as_deref().and_then(|usage| usage.refused);
-        matches!(refused, Some(UseRefusal::Pending(_)))
     }
 
     /// Returns why the pace refuses the request, if the reason is `pace`.

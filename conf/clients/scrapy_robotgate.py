@@ -9,8 +9,9 @@ Put this file where Python finds it: next to the project's scrapy.cfg, or in a f
 
 With 560, a refusal gets here before RetryMiddleware (550) sees it. Scrapy calls a spider's errback with IgnoreRequest,
 and the stats count refusals by reason (robotgate/refused/rule and so on). RetryMiddleware retries a 503
-(refusals.unreachable-status), but no refused CONNECT. If a request came too early (429), the middleware sends it again
-after the time in Retry-After, as often as needed. The spider stays open meanwhile, and other requests continue.
+(refusals.unreachable-status), but no refused CONNECT. If a request came too early (429), or before the site's
+tdmrep.json (403, usage), the middleware sends it again after the time in Retry-After, as often as needed. The spider
+stays open meanwhile, and other requests continue.
 """
 
 import asyncio

@@ -182,6 +182,12 @@ mod tests {
         .take(8)
         .collect();
         assert_eq!(minutes, [1, 2, 4, 8, 16, 32, 60, 60]);
+        let old = SealError::OldCheckpoint(PathBuf::new());
+        assert_eq!(
+            after_failure(&old, AFTER_FAILURE),
+            2 * AFTER_FAILURE,
+            "only a person can repair that"
+        );
         let locked = SealError::Locked(PathBuf::new());
         assert_eq!(after_failure(&locked, pause), AFTER_FAILURE, "that costs nothing");
     }

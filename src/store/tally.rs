@@ -55,7 +55,7 @@ impl Tally {
     }
 
     /// Counts a forwarded request that the origin answered and that does not count as [`failed`](Self::failed). `took`
-    /// is the time to the first byte, without robotgate's own waits.
+    /// is the time to the first byte, or to connect for a tunnel, without robotgate's own waits.
     pub fn answered(&self, took: Duration) {
         self.counts[ANSWERED].fetch_add(1, Ordering::Relaxed);
         self.counts[MICROS].fetch_add(micros(took), Ordering::Relaxed);

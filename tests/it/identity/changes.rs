@@ -152,7 +152,7 @@ async fn removing_a_credential_does_not_open_its_bot() {
     assert_eq!(outcome(&without), (407, "unauthenticated".to_owned()));
     let line = gate
         .wait_for_log("a word to the operator", |line| {
-            line.says("that is not in the credentials file")
+            line.says("the credentials file has no credential with this name, and the bot accepts only credentials")
         })
         .await;
     assert_eq!((line.level(), line.field("name")), ("WARN", Some("acme")));
