@@ -16,7 +16,8 @@ use std::{
 
 use parking_lot::Mutex;
 use rustls::ServerConfig;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpSocket, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 pub use self::{
     reply::{Reply, Step},
@@ -34,6 +35,9 @@ pub struct Origin {
     scheme: &'static str,
     site: Arc<Site>,
     accepting: JoinHandle<()>,
+    closing: CancellationToken,
+    /// Keeps the port after the site was shut down, so that no other test gets it.
+    reserved: Option<TcpSocket>,
 }
 
 /// Sets up a site. [`spawn`](Self::spawn) starts it.
@@ -123,7 +127,7 @@ impl Builder {
     }
 
     pub async fn spawn(self) -> Origin {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let listener = bind(([127, 0, 0, 1], 0).into()).listen(1024).expect("a listener");
         let address = listener.local_addr().expect("a bound socket has an address");
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
         let site = Arc::new(Site {
@@ -141,12 +145,15 @@ impl Builder {
             })),
             ..Site::default()
         });
-        let accepting = tokio::spawn(serve::accept(listener, site.clone()));
+        let closing = CancellationToken::new();
+        let accepting = tokio::spawn(serve::accept(listener, site.clone(), closing.clone()));
         Origin {
             address,
             scheme,
             site,
             accepting,
+            closing,
+            reserved: None,
         }
     }
 }
@@ -240,9 +247,9 @@ impl Origin {
 
     /// Closes the listener and all connections. From then on, connections are refused.
     pub async fn shut_down(&mut self) {
-        self.accepting.abort();
-        // The task was aborted, so waiting for it returns an error.
-        drop((&mut self.accepting).await);
+        self.reserved = Some(bind(self.address));
+        self.closing.cancel();
+        (&mut self.accepting).await.expect("the site did not panic");
     }
 }
 
@@ -266,4 +273,12 @@ impl Site {
     fn count_cut(&self) {
         self.cut.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// Binds an address that only sockets of this function can share. A socket that does not listen refuses connections.
+fn bind(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseport(true).expect("Linux has this option");
+    socket.bind(address).expect("a free port");
+    socket
 }

@@ -10,17 +10,20 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use super::{Request, Site, Step, http2};
 use crate::support::wire::{End, Wire};
 
-/// Accepts connections until the task is aborted. That also closes the connections.
-pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
+/// Accepts connections until `closing` is cancelled or the task is aborted. Both also close the connections.
+pub(super) async fn accept(listener: TcpListener, site: Arc<Site>, closing: CancellationToken) {
     let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
+    while let Some(Ok((stream, _))) = closing.run_until_cancelled(listener.accept()).await {
         connections.spawn(serve(stream, site.clone()));
         while connections.try_join_next().is_some() {}
     }
+    drop(listener);
+    connections.shutdown().await;
 }
 
 /// Serves one connection until it ends. The returned error is ignored, because the client notices that the connection
