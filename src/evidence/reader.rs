@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use redb::{Builder, ReadTransaction, ReadableDatabase};
@@ -19,7 +19,7 @@ use crate::{
     origin::Origin,
 };
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct EvidenceReader {
     path: PathBuf,
 }
@@ -53,6 +53,15 @@ impl EvidenceReader {
     pub fn history(&self, origin: &Origin) -> Result<Vec<Version>, FileError> {
         let versions = self.patiently(|transaction| history::read(transaction, &origin.to_string()))?;
         Ok(versions.unwrap_or_default())
+    }
+
+    /// Returns, for each origin and time, the newest version of the origin's robots.txt that had been seen at that time.
+    pub fn versions_at(&self, origins: &[(&str, SystemTime)]) -> Result<Vec<Option<Version>>, FileError> {
+        let versions = self.patiently(|transaction| {
+            let newest = |(origin, at): &(&str, SystemTime)| history::newest_at(transaction, origin, *at);
+            origins.iter().map(newest).collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(versions.unwrap_or_else(|| vec![None; origins.len()]))
     }
 
     /// Waits while another process has the file open, then runs `read`. Returns `None` if the file has no tables yet.

@@ -18,6 +18,8 @@ use crate::{
 /// Decides the requests of log lines again, with the texts of a store of evidence.
 pub struct Replayer {
     read: ReadTexts,
+    /// The store that says which robots.txt a site had at the time of a request.
+    history: Option<EvidenceReader>,
     cores: usize,
     /// When `weight` exceeds this, all robots.txt and `tdmrep.json` texts are dropped, and read again when they are
     /// needed.
@@ -51,13 +53,15 @@ impl Replayer {
     /// Creates a replayer that uses all cores.
     pub fn new(store: EvidenceReader) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self::with(Box::new(move |digests| store.read(digests)), cores, MAX_WEIGHT)
+        let history = store.clone();
+        Self::with(Box::new(move |digests| store.read(digests)), cores, MAX_WEIGHT).with_history(history)
     }
 
     /// Creates a replayer that uses `cores` threads, and about `max_weight` bytes for texts.
     pub fn with(read: ReadTexts, cores: usize, max_weight: usize) -> Self {
         Self {
             read,
+            history: None,
             cores,
             max_weight,
             configs: HashMap::new(),
@@ -66,6 +70,13 @@ impl Replayer {
             absent: BTreeSet::new(),
             weight: 0,
         }
+    }
+
+    /// Lets [`what_if`](Self::what_if) use the robots.txt that a site had at the time of a request whose decision used
+    /// none.
+    pub fn with_history(self, history: EvidenceReader) -> Self {
+        let history = Some(history);
+        Self { history, ..self }
     }
 
     /// Decides the requests of log lines again, and returns the results in the order of the lines. Fails if the store
@@ -118,7 +129,10 @@ impl Replayer {
         change: Option<&Scenario>,
         decide: impl Fn(&Self, &LoggedDecision<'_>) -> Option<O> + Sync,
     ) -> Result<Vec<Replayed<'a, O>>, FileError> {
-        let parsed = in_parallel(self.cores, lines, |line| LoggedLine::parse(line));
+        let mut parsed = in_parallel(self.cores, lines, |line| LoggedLine::parse(line));
+        if let Some(change) = change {
+            self.fill_in_lookups(&mut parsed, change)?;
+        }
         let concerned = |logged: &LoggedDecision<'_>| change.is_none_or(|change| change.concerns(logged));
         let decisions = parsed.iter().filter_map(|line| match line {
             LoggedLine::Decision(logged) if concerned(logged) => Some(&**logged),
@@ -138,6 +152,38 @@ impl Replayer {
                 _ => Replayed::Other,
             })
             .collect())
+    }
+
+    /// Adds to each decision that used no robots.txt the newest one that the store's history has of the site for the
+    /// time of the request. The decision with `change` may need it.
+    fn fill_in_lookups(&self, parsed: &mut [LoggedLine<'_>], change: &Scenario) -> Result<(), FileError> {
+        let Some(history) = &self.history else { return Ok(()) };
+        let mut without: Vec<(&mut LoggedDecision<'_>, SystemTime)> = parsed
+            .iter_mut()
+            .filter_map(|line| match line {
+                LoggedLine::Decision(logged)
+                    if !logged.has_lookup() && !change.replaces(logged) && change.concerns(logged) =>
+                {
+                    let time = logged.time().ok()?;
+                    Some((&mut **logged, time))
+                }
+                _ => None,
+            })
+            .collect();
+        if without.is_empty() {
+            return Ok(());
+        }
+        let sites: Vec<(&str, SystemTime)> = without.iter().map(|(logged, time)| (&*logged.origin, *time)).collect();
+        let versions = history.versions_at(&sites)?;
+        for ((logged, _), version) in without.iter_mut().zip(versions) {
+            match version.map(|version| version.text) {
+                Some(Some(text)) => logged.robots_sha256 = Some(text.sha256),
+                // The site had no robots.txt. With some sites, the status was not 404, but the decision is the same.
+                Some(None) => logged.robots_status = Some(404),
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// Returns the configuration and the texts of a decision, as far as they are in memory. Call this before more lines

@@ -1,10 +1,12 @@
 //! A line of the audit log, as a replay reads it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::SystemTime};
 
 use serde::Deserialize;
 use serde_json::Value;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
+use super::Missing;
 use crate::{
     audit::RecordHead,
     copy::{Reservation, Sha256},
@@ -90,6 +92,16 @@ impl LoggedDecision<'_> {
     /// Returns `None` if this version does not know the reason.
     pub(super) fn basis(&self) -> Option<Basis> {
         Reason::from_word(&self.reason).map(Reason::basis)
+    }
+
+    pub(super) fn time(&self) -> Result<SystemTime, Missing> {
+        let time = OffsetDateTime::parse(&self.time, &Rfc3339).map_err(|_| Missing::Malformed("time"))?;
+        Ok(time.into())
+    }
+
+    /// Returns whether the line says what robotgate knew of the site's robots.txt.
+    pub(super) fn has_lookup(&self) -> bool {
+        self.robots_sha256.is_some() || self.robots_status.is_some() || self.robots_error.is_some()
     }
 
     pub(super) fn is(&self, reason: Reason) -> bool {

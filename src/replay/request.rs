@@ -7,8 +7,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
-
 use super::{LoggedDecision, Missing};
 use crate::{
     bot::{Cause, Identity},
@@ -64,9 +62,8 @@ pub(super) fn exception(
     if config.https.tunnels.is_empty() {
         return Ok(None);
     }
-    let time = OffsetDateTime::parse(&logged.time, &Rfc3339).map_err(|_| Missing::Malformed("time"))?;
     let host = target.origin.host.to_string();
-    let exception = config.https.tunnel_exception(&host, time.into());
+    let exception = config.https.tunnel_exception(&host, logged.time()?);
     Ok(exception.map(|exception| exception.reason.clone()))
 }
 

@@ -1,6 +1,7 @@
 //! Decides a logged request again as if the configuration, a site's robots.txt or the User-Agent had been different. If
 //! neither the log nor the change has a needed value, the result is [`Unknown`], except where a comment here or in
-//! `request` names what is assumed.
+//! `request` names what is assumed. If the logged decision used no robots.txt, [`Replayer`](super::Replayer) takes the
+//! newest one that the store of evidence has of the site from before the request.
 
 use std::{
     collections::HashMap,
@@ -70,7 +71,10 @@ pub enum Unknown {
     Tdmrep,
     #[error("the decision depends on the site's tdmrep.json, and the log does not say whether the site has one")]
     NoTdmrep,
-    #[error("the logged decision used no robots.txt, but the new decision needs one: name a robots.txt for the site")]
+    #[error(
+        "the logged decision used no robots.txt, and the store of evidence has none of the site from before the request: \
+         name a robots.txt for the site"
+    )]
     NoLookup,
     #[error("the last fetch got no robots.txt, and the new configuration may treat that differently")]
     Failing,
@@ -276,10 +280,10 @@ impl Scenario {
             let at = SystemTime::UNIX_EPOCH + request::START;
             return Ok(AnsweredSite::new(Some(copy), at, config).lookup(config));
         }
-        let has_text = logged.robots_sha256.is_some();
-        if !has_text && logged.robots_status.is_none() && logged.robots_error.is_none() {
+        if !logged.has_lookup() {
             return Err(Unknown::NoLookup);
         }
+        let has_text = logged.robots_sha256.is_some();
         let is_failure = logged.robots_error.is_some()
             || (!has_text
                 && logged

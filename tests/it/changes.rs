@@ -13,9 +13,9 @@ const ONE: &str = "User-agent: *\nDisallow: /private\nDisallow: /old\n";
 const TWO: &str = "# stricter\nUser-agent: *\nDisallow: /private\nDisallow: /news\nSitemap: http://a.example/map.xml\n";
 const SAME_AS_TWO: &str = "user-agent: *\n\nDisallow: /news # why\nDisallow: /private\n";
 /// robotgate asks again after a second.
-const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"";
+pub(crate) const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"";
 
-fn brief(text: &str) -> Reply {
+pub(crate) fn brief(text: &str) -> Reply {
     Reply::ok("text/plain", text).header("Cache-Control", "max-age=1")
 }
 
@@ -32,7 +32,7 @@ fn sha256(text: &str) -> String {
 }
 
 /// Requests a page until `count` changes are logged, and returns them.
-async fn changes(gate: &Gate, origin: &Origin, count: usize) -> Vec<Record> {
+pub(crate) async fn changes(gate: &Gate, origin: &Origin, count: usize) -> Vec<Record> {
     let found = wait::until_async("a change", async || {
         gate.get(&origin.url("/x")).await;
         let found = gate.events("robots-changed");
@@ -59,7 +59,7 @@ async fn history(gate: &Gate, origin: &Origin, args: &[&str]) -> CliOutput {
 }
 
 /// Waits until the history has `count` versions.
-async fn versions(gate: &Gate, origin: &Origin, count: usize) -> Vec<Value> {
+pub(crate) async fn versions(gate: &Gate, origin: &Origin, count: usize) -> Vec<Value> {
     wait::until_async("the versions", async || {
         let output = history(gate, origin, &["--json"]).await;
         let found: Value = serde_json::from_str(&output.out).ok()?;

@@ -4,7 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{CliOutput, Gate, Origin, refused};
+use crate::{
+    changes,
+    support::{CliOutput, Gate, Origin, Reply, refused},
+};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\nAllow: /private/open\n\nUser-agent: B\nDisallow: /b\n";
 const OLD: &str = "
@@ -163,11 +166,60 @@ async fn a_decision_that_needs_another_robots_txt_is_named() {
     fs::write(&new, wildcard).expect("written");
     let shown = what_if(&gate, &["--config", &new]).await;
     let line = format!(
-        "1 cannot be decided: the logged decision used no robots.txt, but the new decision needs one: name a \
-         robots.txt for the site (such as {})\n",
+        "1 cannot be decided: the logged decision used no robots.txt, and the store of evidence has none of the site \
+         from before the request: name a robots.txt for the site (such as {})\n",
         origin.url("/page")
     );
     assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);
+}
+
+#[tokio::test]
+async fn a_decision_without_a_robots_txt_gets_the_one_that_the_site_had_then() {
+    let robots = |path: &str| changes::brief(&format!("User-agent: *\nDisallow: {path}\n"));
+    let [site, without] = [robots("/one"), Reply::status(404)].map(|robots| {
+        let site = Origin::start().reply("/robots.txt", robots).anything("page");
+        site.spawn()
+    });
+    let (site, without) = (site.await, without.await);
+    let exempt = "[[bot]]\nname = \"Free\"\nuser-agents = [\"Free\"]\nenforcement = \"exempt\"\n";
+    let gate = Gate::with(&format!("{exempt}{}", changes::BRIEF)).await;
+    let get = async |url: String, agent: &str| assert_eq!(gate.get(&url).user_agent(agent).await.status, 200, "{url}");
+    // Before another bot makes robotgate fetch the robots.txt, the store has none.
+    get(site.url("/one?early"), "Free").await;
+    for site in [&site, &without] {
+        get(site.url("/"), "Other").await;
+        get(site.url("/one"), "Free").await;
+    }
+    site.change("/robots.txt", robots("/two"));
+    changes::changes(&gate, &site, 1).await;
+    get(site.url("/one?late"), "Free").await;
+    changes::versions(&gate, &site, 2).await;
+    changes::versions(&gate, &without, 1).await;
+    let new = gate.file("new.toml");
+    let text = fs::read_to_string(gate.file("robotgate.toml")).expect("the file");
+    fs::write(&new, text.replace("\"exempt\"", "\"enforce\"")).expect("written");
+    let new = new.display().to_string();
+    let found = what_if(&gate, &["--config", &new, "--list"]).await;
+    let listed: Vec<[&str; 3]> = found
+        .out
+        .lines()
+        .map(|line| {
+            let fields: Vec<_> = line.split('\t').collect();
+            [fields[2], fields[4], fields[5]]
+        })
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            ["refused", &*site.url("/one"), "Disallow: /one"],
+            ["basis", &*without.url("/one"), "no-robots"],
+            ["basis", &*site.url("/one?late"), "no-rule"],
+        ],
+        "{}",
+        found.errors
+    );
+    let early = "decisions that cannot be decided and are not listed: 1;";
+    assert!(found.errors.contains(early), "{}", found.errors);
 }
 
 #[tokio::test]

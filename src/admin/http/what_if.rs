@@ -85,6 +85,11 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         .take(MAX_DECISIONS)
         .collect();
     let mut replayer = Replayer::with(texts(generation, store), 1, MAX_WEIGHT);
+    // If the store of evidence cannot be read, the response says which requests it would have needed it for.
+    let evidence = generation.config.evidence.as_ref();
+    if let Some(Ok(history)) = evidence.map(|evidence| EvidenceReader::open(&evidence.path)) {
+        replayer = replayer.with_history(history);
+    }
     let mut summary = Summary::default();
     let until = Instant::now() + MAX_TIME;
     let mut skipped = lines.len();

@@ -177,7 +177,8 @@ fn a_new_configuration_decides_again() {
             "https://own.example/private",
             text(),
             BOT_A,
-            "unknown: the logged decision used no robots.txt, but the new decision needs one: name a robots.txt for the site",
+            "unknown: the logged decision used no robots.txt, and the store of evidence has none of the site from before \
+             the request: name a robots.txt for the site",
         ),
         (
             "",
@@ -185,7 +186,8 @@ fn a_new_configuration_decides_again() {
             PRIVATE,
             text(),
             "identity.unidentified = 'wildcard'",
-            "unknown: the logged decision used no robots.txt, but the new decision needs one: name a robots.txt for the site",
+            "unknown: the logged decision used no robots.txt, and the store of evidence has none of the site from before \
+             the request: name a robots.txt for the site",
         ),
         (
             "A",
