@@ -31,6 +31,9 @@ pub struct Snapshot {
     pub fleet_connected: Option<bool>,
     pub leaves: usize,
     pub connections_max: usize,
+    /// The keys of the limits of one client that depend on how many files the process may open, and the limits that
+    /// apply.
+    pub client_limits: [(&'static str, usize); 3],
     pub fetches_max: usize,
     pub authority_ends: Option<SystemTime>,
     /// Bytes that wait to be written to the audit log.

@@ -43,6 +43,11 @@ fn snapshot() -> Snapshot {
         fleet_connected: Some(true),
         leaves: 1,
         connections_max: 65_536,
+        client_limits: [
+            ("max-client-connections", 4096),
+            ("max-client-requests", 4095),
+            ("max-client-fetches", 4094),
+        ],
         fetches_max: 1024,
         authority_ends: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)),
         audit_waiting_bytes: 17,

@@ -353,6 +353,13 @@ impl MetricsCollector {
              open.",
             snapshot.connections_max as u64,
         )?;
+        page.gauges(
+            "robotgate_client_limit",
+            "Limit of one client, by its key in [proxy]: its value, or less if the process may open too few files.",
+            snapshot
+                .client_limits
+                .map(|(key, limit)| ([("limit", key)], limit as u64)),
+        )?;
         page.counters(
             "robotgate_connections_accepted",
             "Accepted client connections, by the protocol of their listener.",

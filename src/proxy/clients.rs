@@ -154,6 +154,17 @@ impl Clients {
         limits.connections.min(self.table.lock().room)
     }
 
+    /// Returns the limits of one client that also depend on how many files the process may open: the key and the limit
+    /// that applies.
+    pub(super) fn client_limits(&self, limits: &ClientLimits) -> [(&'static str, usize); 3] {
+        [
+            (Limit::ClientConnections, limits.client_connections),
+            (Limit::ClientRequests, limits.client_requests),
+            (Limit::ClientFetches, limits.client_fetches),
+        ]
+        .map(|(limit, configured)| (limit.key(), configured.min(self.share)))
+    }
+
     /// Admits one more connection, unless the client, or all clients together, have reached their limit.
     pub(super) fn enter(
         self: &Arc<Self>,

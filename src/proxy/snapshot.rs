@@ -42,6 +42,7 @@ impl Live {
             fleet_connected: generation.fleet().map(|fleet| fleet.error().is_none()),
             leaves: leaves.map_or(0, |leaves| leaves.len()),
             connections_max: self.clients.room(&generation.config.proxy.limits),
+            client_limits: self.clients.client_limits(&generation.config.proxy.limits),
             fetches_max: generation.config.robots.max_fetches,
             authority_ends: generation.authority().map(Authority::not_after),
             audit_waiting_bytes: logs.iter().map(|log| log.waiting_bytes()).sum(),

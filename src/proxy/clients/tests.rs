@@ -157,6 +157,25 @@ fn the_limit_of_open_files_bounds_idle_and_client_connections() {
 }
 
 #[test]
+fn one_client_gets_its_configured_limits_or_a_quarter_of_the_room() {
+    let limits = ClientLimits {
+        client_connections: 100,
+        client_requests: 5000,
+        client_fetches: 472,
+        ..limits()
+    };
+    let clients = Clients::new(Instant::now(), 4096);
+    assert_eq!(
+        clients.client_limits(&limits),
+        [
+            ("max-client-connections", 100),
+            ("max-client-requests", 472),
+            ("max-client-fetches", 472),
+        ]
+    );
+}
+
+#[test]
 fn the_limit_of_open_files_bounds_the_number_of_connections() {
     let now = Instant::now();
     let clients = Arc::new(Clients::new(now, OTHER_FILES + 2 * 16 + 4));
