@@ -287,6 +287,8 @@ async fn a_refusal_names_the_reading_that_is_disallowed() {
             refused_by(&response, "Disallow: /private");
             let note = format!("(the path as servers read it: {read_as})");
             assert!(response.text().contains(&note), "{target}: {response:#?}");
+            let field = response.decision();
+            assert_eq!(field.param("read-as").as_deref(), Some(*read_as), "{target}");
         }
     }
     for (target, reading, read_as) in [

@@ -91,6 +91,9 @@ pub fn header(response: &Response) -> View {
     }
     if field.value() != "allow" {
         view.insert("bot", param("bot"));
+        if field.param("rule").is_some() {
+            view.insert("read_as", param("read-as"));
+        }
     }
     if field.param("enforcement").is_some() {
         view.insert("enforcement", param("enforcement"));
