@@ -7,6 +7,7 @@ use super::{
     logs::{LogError, LogReader},
 };
 use crate::{
+    bot::Enforcement,
     decision::Decision,
     evidence::EvidenceReader,
     replay::{Difference, LoggedDecision, ReplayOutcome, Replayed, Replayer, decide},
@@ -76,10 +77,15 @@ struct ChangedDecision {
 enum ReplayError {
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("the store of evidence {} cannot be read: {error}", path.display())]
+    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match named {
+        true => "",
+        false => "; with --evidence FILE, name the store of the proxy that wrote the log",
+    })]
     Evidence {
         path: PathBuf,
         error: crate::evidence::FileError,
+        /// Whether the user named the file with `--evidence`.
+        named: bool,
     },
     #[error("the configuration has no store of evidence; name the store with --evidence FILE")]
     NoEvidence,
@@ -108,6 +114,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     let unreadable = |error| ReplayError::Evidence {
         path: path.clone(),
         error,
+        named: args.evidence.is_some(),
     };
     let mut replayer = Replayer::new(EvidenceReader::open(&path).map_err(unreadable)?);
     let mut report = ReplayOutput::default();
@@ -268,6 +275,9 @@ fn shown_json(
         "verdict": logged.verdict,
         "reason": logged.reason,
         "forwarded": logged.forwarded,
+        "enforcement": logged.enforcement,
+        "exemption": logged.exemption,
+        "exception": logged.exception,
         "config_sha256": logged.config_sha256.map(|sha256| sha256.to_string()),
         "robots_sha256": logged.robots_sha256.map(|sha256| sha256.to_string()),
         "outcome": word,
@@ -290,13 +300,26 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
     let none = || "none".to_owned();
     let bot = logged.bot.clone().unwrap_or_else(none);
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{name:<12} {}", plain_message(value, MAX_URL));
+        let _ = writeln!(text, "{name:<13} {}", plain_message(value, MAX_URL));
     };
     line("bot", &format!("{bot} (by {})", logged.identity));
     line(
         "logged",
         &format!("{}, {}, forwarded: {}", logged.verdict, logged.reason, logged.forwarded),
     );
+    let enforcement = Some(&*logged.enforcement).filter(|word| *word != Enforcement::Enforce.as_str());
+    // The line `enforcement` already says that the bot is exempt everywhere.
+    let host = logged.exemption.as_deref().filter(|host| *host != "enforcement");
+    let exceptions = [
+        ("enforcement", enforcement),
+        ("exempt host", host),
+        ("tunnel for", logged.exception.as_deref()),
+    ];
+    for (name, why) in exceptions {
+        if let Some(why) = why {
+            line(name, why);
+        }
+    }
     let (config, texts) = replayer.sources(logged);
     let again = match outcome {
         ReplayOutcome::Same => "the same".to_owned(),

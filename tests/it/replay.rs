@@ -195,6 +195,30 @@ async fn without_its_text_a_decision_is_not_replayed() {
 }
 
 #[tokio::test]
+async fn a_single_decision_names_why_no_robots_txt_was_enforced() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let bots = "[[bot]]\nname = \"Free\"\nuser-agents = [\"Free\"]\nenforcement = \"exempt\"\n\
+                [[bot]]\nname = \"Partner\"\nuser-agents = [\"Partner\"]\nexempt-hosts = [\"127.0.0.1\"]\n\
+                [[bot]]\nname = \"Trial\"\nuser-agents = [\"Trial\"]\nenforcement = \"report\"\n";
+    let gate = Gate::with(bots).await;
+    let shown = [
+        ("Free", "\nenforcement   exempt\n"),
+        ("Partner", "\nexempt host   127.0.0.1\n"),
+        ("Trial", "\nenforcement   report\n"),
+    ];
+    for (made, (agent, expected)) in (1..).zip(shown) {
+        let url = origin.url_at("127.0.0.1", "/private");
+        let response = gate.get(&url).user_agent(agent).await;
+        let id = response.decision().param("id").expect("an id").to_owned();
+        gate.audited(made).await;
+        let shown = replay(&gate, &["--id", &id], &gate.file("audit.jsonl"), "").await;
+        assert!(shown.out.contains(expected), "{agent}: {}", shown.out);
+        let names_host = shown.out.contains("\nexempt host ");
+        assert_eq!(names_host, agent == "Partner", "{agent}: {}", shown.out);
+    }
+}
+
+#[tokio::test]
 async fn errors_name_the_file() {
     let gate = Gate::start().await;
     let report = replay(&gate, &[], Path::new("gone.jsonl"), "").await;
