@@ -167,7 +167,7 @@ impl<'a> Fields<'a> {
 
     fn write_answer(&self, answer: &EvalOutput<'_>, output: &mut impl Write) -> io::Result<()> {
         output.write_all(b"{")?;
-        self.write_others(&ANSWERED, output)?;
+        self.write_others(output)?;
         let mut json = Vec::with_capacity(128);
         serde_json::to_writer(&mut json, answer)?;
         // `output` already has the opening brace.
@@ -177,16 +177,16 @@ impl<'a> Fields<'a> {
 
     fn write_error(&self, bad: &BadLine, number: u64, output: &mut impl Write) -> io::Result<()> {
         output.write_all(b"{")?;
-        self.write_others(&["error", "input_line"], output)?;
+        self.write_others(output)?;
         let error = serde_json::to_string(&bad.to_string())?;
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes the fields of the input line, except the robots.txt, which is large, and those in `ours`, which the
-    /// answer sets.
-    fn write_others(&self, ours: &[&str], output: &mut impl Write) -> io::Result<()> {
+    /// Writes the fields of the input line, except the robots.txt, which is large, and those with the name of an output
+    /// field. A field `error` of a case would look like a failure.
+    fn write_others(&self, output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
-            if matches!(&**name, "robots" | "robots_b64") || ours.contains(&&**name) {
+            if matches!(&**name, "robots" | "robots_b64") || OUTPUT.contains(&&**name) {
                 continue;
             }
             serde_json::to_writer(&mut *output, name)?;
@@ -278,4 +278,14 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
 }
 
 /// The fields that an answer sets. A field of the input line with one of these names is not copied.
-const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];
+const OUTPUT: [&str; 9] = [
+    "allowed",
+    "line",
+    "rule",
+    "group",
+    "usage",
+    "usage_lines",
+    "signals",
+    "error",
+    "input_line",
+];
