@@ -48,13 +48,22 @@ pub(super) fn write(
         (true, _) => {
             out.push_str("\nNo --config was given, so the defaults apply; the running proxy may decide differently.\n")
         }
-        (false, Source::Live(_)) => {
+        (false, Source::Live(live)) => {
             let (origin, options) = (&report.decision.target().origin, sources.options());
-            let _ = writeln!(
-                out,
-                "\nThe running proxy may still use an older copy or a remembered failure. To see it, or to have the robots.txt \
-                 fetched again:\n  robotgate cache show {origin}{options}\n  robotgate cache forget {origin}{options}",
-            );
+            // `forget` would delete a copy that the site does not send now.
+            let _ = match live.answer().holds().fails() {
+                true => writeln!(
+                    out,
+                    "\nThe running proxy may still use a copy of an earlier robots.txt. To see it:\n  \
+                     robotgate cache show {origin}{options}",
+                ),
+                false => writeln!(
+                    out,
+                    "\nThe running proxy may still use an older copy or a remembered failure. To see it, or to have the \
+                     robots.txt fetched again:\n  robotgate cache show {origin}{options}\n  \
+                     robotgate cache forget {origin}{options}",
+                ),
+            };
         }
         (false, Source::File(_) | Source::Unasked) => {}
     }
@@ -273,7 +282,7 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
             None => writeln!(out)?,
         }
     }
-    more(report.statements.len(), MAX_STATEMENTS, out)
+    more(report.statements.len(), MAX_STATEMENTS, "line", out)
 }
 
 /// Returns in words for which bots a statement is, or `None` if it is for the whole file.
@@ -303,10 +312,11 @@ fn names(agents: &[AgentLine<'_>]) -> String {
     }
 }
 
-fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
+fn more(all: usize, shown: usize, what: &str, out: &mut String) -> std::fmt::Result {
     match all.saturating_sub(shown) {
         0 => Ok(()),
-        more => writeln!(out, "  and {more} more"),
+        1 => writeln!(out, "  and 1 more {what}"),
+        more => writeln!(out, "  and {more} more {what}s"),
     }
 }
 

@@ -10,10 +10,15 @@ async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> CliOutput {
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
     let mut output = explain(&[&args, more].concat()).await;
     let named = format!("{} --config {}", origin.url(""), text(&config));
-    let note = format!(
-        "\nThe running proxy may still use an older copy or a remembered failure. To see it, or to have the robots.txt \
-         fetched again:\n  robotgate cache show {named}\n  robotgate cache forget {named}\n"
-    );
+    let note = match output.out.contains("could not be fetched") || output.out.contains("[egress]") {
+        true => format!(
+            "\nThe running proxy may still use a copy of an earlier robots.txt. To see it:\n  robotgate cache show {named}\n"
+        ),
+        false => format!(
+            "\nThe running proxy may still use an older copy or a remembered failure. To see it, or to have the \
+             robots.txt fetched again:\n  robotgate cache show {named}\n  robotgate cache forget {named}\n"
+        ),
+    };
     let without_note = output.out.strip_suffix(&note).map(str::to_owned);
     assert_eq!(without_note.is_none(), more.contains(&"--json"), "{}", output.out);
     output.out = without_note.unwrap_or(output.out);

@@ -282,7 +282,7 @@ async fn rules_that_match_partly_only_by_a_wildcard_are_not_shown() {
     let robots = "User-agent: *\nDisallow: /*/*?*ls=\nDisallow: *.css$\nDisallow: /b\nDisallow: /private/x\n";
     let output = of_file(robots, "a", "https://shop.example/private/a/b?q").await;
     let sentence = "The nearest rules:\n  line 5    Disallow: /private/x  does not match: fits only up to /private/\n  \
-                and 3 more\n";
+                and 3 more rules\n";
     assert!(output.out.contains(sentence), "{}", output.out);
 
     let output = of_file("User-agent: *\nDisallow: /b\n", "a", "https://shop.example/private").await;
@@ -448,7 +448,7 @@ async fn losing_rules_that_are_not_shown_are_counted() {
     let rules: String = (0..2000).map(|n| format!("Disallow: /a/{n}\n")).collect();
     let robots = format!("User-agent: *\nAllow: /a\n{rules}");
     let output = of_file(&robots, "a", "https://shop.example/a/x").await;
-    assert!(output.out.contains("  and 1995 more\n"), "{}", output.out);
+    assert!(output.out.contains("  and 1995 more rules\n"), "{}", output.out);
 
     let args = ["--json", "--robots", "-", "--agent", "a", "https://shop.example/a/x"];
     let json = explain_input(&args, &robots).await.json();

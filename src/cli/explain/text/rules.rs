@@ -49,7 +49,7 @@ pub(super) fn write(
         )?;
     }
     considered(report, explanation, out)?;
-    losers(explanation, width, paint, out)
+    losers(why, width, paint, out)
 }
 
 /// Returns the numbers of the user-agent lines that name the bot or, if none does, `*`.
@@ -88,7 +88,8 @@ fn considered(report: &ExplainedDecision<'_>, explanation: &Explanation<'_>, out
     }
 }
 
-fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut String) -> Result {
+fn losers(why: &Why<'_>, width: usize, paint: Paint, out: &mut String) -> Result {
+    let explanation = &why.explanation;
     let all = &explanation.competitors;
     let shown: Vec<_> = all
         .iter()
@@ -99,12 +100,16 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
         return Ok(());
     }
     let title = match explanation.rule {
-        Some(_) => "Rules that lost:",
-        None => "The nearest rules:",
+        Some(_) => "Rules that lost",
+        None => "The nearest rules",
     };
-    writeln!(out, "\n{}", paint.in_colour(Colour::Strong, title))?;
+    let path = match &why.read_as {
+        Some((_, path)) => format!(", compared with {}", cut(&String::from_utf8_lossy(path), MAX_PART)),
+        None => String::new(),
+    };
+    writeln!(out, "\n{}{path}:", paint.in_colour(Colour::Strong, title))?;
     rows(explanation, &shown, width, out)?;
-    more(all.len(), shown.len(), out)
+    more(all.len(), shown.len(), "rule", out)
 }
 
 /// A rule that does not match is worth showing only if more of its pattern fits the path than the first `/`.
