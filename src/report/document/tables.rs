@@ -59,7 +59,7 @@ fn totals(report: &Report) -> Section {
     add("Refused", Cell::Count(total.refused));
     add("Not enforced", Cell::Count(total.not_enforced));
     add("Exempt", Cell::Count(total.exempt));
-    // Requests without a bot are counted under the name `-`.
+    // Requests without a bot have the name `-`.
     let named = report.bots.len() - usize::from(report.bots.has(["-", ""]));
     for (name, top, number) in [
         ("Sites", &report.sites, report.sites.len()),
@@ -102,6 +102,10 @@ fn totals(report: &Report) -> Section {
     ] {
         add(name, Cell::Count(number));
     }
+    let not_enforced = "Not enforced: robotgate forwarded the request although it was not allowed. Forwarded includes \
+                        these requests.";
+    let exempt = "Exempt: no robots.txt was applied, because the configuration exempts the bot, everywhere or at the \
+                  site. Forwarded includes these requests.";
     let unreadable = "Some lines are not complete records of the log. The report leaves them out.";
     let incomplete = "At some point in the logs, more than 100,000 requests of bots with purposes had no completion \
                       yet. So some requests may count as forwarded although robotgate withheld the site's response \
@@ -110,6 +114,8 @@ fn totals(report: &Report) -> Section {
         name: "total",
         title: "Totals",
         notes: [
+            (total.not_enforced > 0, not_enforced),
+            (total.exempt > 0, exempt),
             (lines.unreadable > 0, unreadable),
             (report.forwarded.is_incomplete, incomplete),
         ]
@@ -158,10 +164,14 @@ fn requests_by(report: &Report, by: By, most: usize) -> Section {
             counts: Some(*counts),
         }
     });
+    let mut notes = left_out(&largest);
+    if matches!(by, By::Bot) && report.bots.has(["-", ""]) {
+        notes.push("-: requests without a bot".to_owned());
+    }
     Section {
         name,
         title,
-        notes: left_out(&largest),
+        notes,
         columns: columns(&titles),
         rows: rows.collect(),
     }
