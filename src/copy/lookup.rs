@@ -55,6 +55,13 @@ impl Lookup {
         }
     }
 
+    /// Creates a lookup that finds the copy of `state` even if it has expired at `now`.
+    pub(crate) fn of_held(state: Arc<OriginState>, now: SystemTime, policy: &Policy) -> Self {
+        // When the site last answered, the copy was valid. It can be older than that answer, which can be a 304.
+        let at = state.current().and(state.answered()).unwrap_or(now);
+        Self::at_once(state, at, policy)
+    }
+
     /// Creates a lookup that finds the robots.txt `text`, as if its origin had sent it at `at`.
     pub fn given(text: &[u8], at: SystemTime, policy: &Policy) -> Self {
         let copy = Arc::new(RobotsCopy::new(policy.profile, text, at));

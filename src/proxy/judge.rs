@@ -104,12 +104,11 @@ pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: L
     question.decide_with(prohibited, lookup)
 }
 
-/// Decides a question by what robotgate has in memory about the site, even by a copy that has expired. Returns `None`
-/// if nothing is known of the site. Fetches nothing.
+/// Decides a question by what robotgate has in memory about the site. A copy counts even if it has expired. Returns
+/// `None` if nothing is known of the site. Fetches nothing.
 pub(crate) fn decide_from_memory(generation: &Generation, question: Question) -> Option<Decision> {
     let state = generation.store.held(&question.target.origin)?;
-    let at = state.current().map_or_else(SystemTime::now, |copy| copy.fetched);
-    let lookup = Lookup::at_once(state, at, &generation.terms.policy);
+    let lookup = Lookup::of_held(state, SystemTime::now(), &generation.terms.policy);
     lookup
         .state
         .is_known()

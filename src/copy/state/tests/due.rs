@@ -1,6 +1,7 @@
 //! Tests when to fetch, how long a response stays fresh, and a clock that runs backwards.
 
 use super::*;
+use crate::copy::Lookup;
 
 #[test]
 fn a_copy_becomes_due_in_the_background_and_then_before_its_use() {
@@ -192,4 +193,21 @@ fn after_a_failure_a_month_ago_the_origin_is_tried_before_use() {
         Due::Background,
         "it is asked hourly"
     );
+}
+
+#[test]
+fn an_expired_copy_that_was_confirmed_is_still_known() {
+    let confirmed = Fetched::NotModified {
+        freshness: Freshness::default(),
+    };
+    for history in [
+        History::new().then(0, received(200, RULES)),
+        History::new().then(0, received(200, RULES)).then(HOUR, confirmed),
+    ] {
+        let (policy, state) = (history.policy, Arc::new(history.state));
+        let lookup = Lookup::of_held(state, at(100 * DAYS), &policy);
+        assert!(matches!(lookup.answer(&policy), Answer::Rules(_)), "{lookup:?}");
+    }
+    let unknown = Lookup::of_held(Arc::new(OriginState::unknown()), at(0), &Policy::default());
+    assert!(!unknown.state.is_known());
 }
