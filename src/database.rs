@@ -23,7 +23,7 @@ use crate::{
     text::Timestamp,
 };
 
-pub(crate) struct Kind<T> {
+pub(crate) struct DatabaseKind<T> {
     /// For log messages, such as "the cache file".
     pub(crate) name: &'static str,
     /// What the loss of a damaged file means: a sentence for the log, without its full stop.
@@ -62,7 +62,12 @@ pub(crate) fn check(path: &Path) -> Result<(), FileError> {
 
 /// Opens or creates the file, and renames a damaged one. If another process has it open, waits a little, because that
 /// process may be about to end.
-pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
+pub(crate) fn open_patiently<T>(
+    kind: &DatabaseKind<T>,
+    path: &Path,
+    cache_bytes: usize,
+    check: Check,
+) -> Result<T, FileError> {
     let started = Instant::now();
     loop {
         match open(kind, path, cache_bytes, check) {
@@ -72,7 +77,7 @@ pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize,
     }
 }
 
-fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
+fn open<T>(kind: &DatabaseKind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
     if let Some(folder) = path.parent() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| match error.kind() {
@@ -105,12 +110,18 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
 
 /// Opens the file at `path`, but never creates or renames it. If a process was killed while it had the file open, redb
 /// repairs the file.
-pub(crate) fn open_existing<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize) -> Result<T, FileError> {
+pub(crate) fn open_existing<T>(kind: &DatabaseKind<T>, path: &Path, cache_bytes: usize) -> Result<T, FileError> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     open_database(kind, file, path, cache_bytes, Check::Skip)
 }
 
-fn open_database<T>(kind: &Kind<T>, file: File, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
+fn open_database<T>(
+    kind: &DatabaseKind<T>,
+    file: File,
+    path: &Path,
+    cache_bytes: usize,
+    check: Check,
+) -> Result<T, FileError> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file").into());
     }
@@ -130,7 +141,7 @@ fn open_database<T>(kind: &Kind<T>, file: File, path: &Path, cache_bytes: usize,
 }
 
 /// Renames a damaged file, so that a new one can take its place. Fails if another process has it open.
-fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Result<(), FileError> {
+fn move_aside<T>(kind: &DatabaseKind<T>, path: &Path, damaged: &File, what: &str) -> Result<(), FileError> {
     let stays = |why: String| FileError::Stays {
         what: what.to_owned(),
         why,

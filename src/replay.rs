@@ -18,7 +18,7 @@ pub use self::{
     cases::Cases,
     line::{LoggedDecision, LoggedUsage},
     recheck::AnsweredSite,
-    summary::{Example, Group, LogPosition, Outline, Summary, SummaryOutput},
+    summary::{DecisionGroup, Example, LogPosition, Outline, Summary, SummaryOutput},
     what_if::{Effect, Finding, Scenario, Unknown, what_if},
 };
 use self::{

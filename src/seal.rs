@@ -89,7 +89,10 @@ pub enum SealError {
     NoLine(String),
     #[error("{}: the tree in the folder does not begin with the lines of this checkpoint", .0.display())]
     Unfit(PathBuf),
-    #[error("the checkpoint covers no line with the id {0}: seal the log, or name a later checkpoint")]
+    #[error(
+        "the checkpoint covers none of the lines with the id {0}. Either they are not sealed yet: run `robotgate seal`, \
+         or name a later checkpoint. Or they were changed after they were sealed: `robotgate seal verify` shows this"
+    )]
     NotCovered(String),
 }
 
@@ -129,6 +132,7 @@ pub fn is_origin(name: &str) -> bool {
 }
 
 const CHECKPOINT: &str = "checkpoint";
+const POSITION: &str = "position";
 const GO_ON: &str = "\"robotgate seal verify\" lists what differs. To seal the new lines in spite of that, run \
                      \"robotgate seal --go-on\"";
 

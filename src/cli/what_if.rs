@@ -19,8 +19,8 @@ use crate::{
     evidence::{EvidenceReader, FileError},
     origin::Origin,
     replay::{
-        Cases, Effect, Finding, Group, LogPosition, LoggedDecision, Outline, Replayed, Replayer, Scenario, Summary,
-        SummaryOutput,
+        Cases, DecisionGroup, Effect, Finding, LogPosition, LoggedDecision, Outline, Replayed, Replayer, Scenario,
+        Summary, SummaryOutput,
     },
     report::time_of,
     text::{grouped, plain_message},
@@ -299,7 +299,7 @@ fn shown(report: &SummaryOutput<'_>) -> String {
     text
 }
 
-fn show(text: &mut String, group: &Group) {
+fn show(text: &mut String, group: &DecisionGroup) {
     let bot = match &group.bot {
         Some(bot) => format!("for {bot}"),
         None => "without a bot".to_owned(),

@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::environment::Environment;
 use super::error::Complaint;
 use super::keys::{Key, Recording};
-use super::text::{Origin, SourceText};
+use super::text::{SourceText, TextSource};
 
 /// A string in the configuration file, and where it is.
 pub(super) type Text<'c> = Spanned<&'c str>;
@@ -135,9 +135,9 @@ impl<'c> Checker<'c> {
 
     /// Returns the line where `span` begins, from 1; always 1 for an environment variable or `--set`.
     pub(super) fn line(&self, span: &Range<usize>) -> usize {
-        match self.source.origin(span.start) {
-            Origin::File(_, line) => line,
-            Origin::Override(_) => 1,
+        match self.source.source_of(span.start) {
+            TextSource::File(_, line) => line,
+            TextSource::Override(_) => 1,
         }
     }
 }

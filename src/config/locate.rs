@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Complaint, Problem, Problems};
-use super::text::{Origin, SourceText};
+use super::text::{SourceText, TextSource};
 
 /// A search for the innermost key or value that encloses a range of bytes.
 struct Search<'s> {
@@ -93,9 +93,9 @@ impl Problem {
             message = message.replace(value.trim(), "the URL");
         }
         let source_line = without_password(source_line, is_address);
-        let (source_name, line) = match source.origin(start) {
-            Origin::File(file, line) => (file, line),
-            Origin::Override(name) => (name, 0),
+        let (source_name, line) = match source.source_of(start) {
+            TextSource::File(file, line) => (file, line),
+            TextSource::Override(name) => (name, 0),
         };
         Self {
             source_name: source_name.clone(),

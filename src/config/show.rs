@@ -11,7 +11,7 @@ use super::error::{ConfigError, Problems};
 use super::keys::{Key, Kind, Recording};
 use super::reading::Reading;
 use super::sources::Sources;
-use super::text::{Origin, SourceText, to_table};
+use super::text::{SourceText, TextSource, to_table};
 
 // === impl Config ===
 
@@ -88,9 +88,9 @@ impl Shown<'_> {
             return Some((format!("{} = {default}", key.name), "default".to_owned()));
         };
         let value = self.value(key)?;
-        let origin = match self.text.origin(span.start) {
-            Origin::File(file, line) => format!("{file}:{line}"),
-            Origin::Override(name) => name.to_string(),
+        let origin = match self.text.source_of(span.start) {
+            TextSource::File(file, line) => format!("{file}:{line}"),
+            TextSource::Override(name) => name.to_string(),
         };
         Some((format!("{} = {value}", key.name), origin))
     }

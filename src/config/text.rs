@@ -39,7 +39,7 @@ struct Part {
 
 /// Where a byte of the text comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin<'t> {
+pub(super) enum TextSource<'t> {
     /// The file, and the line in it, from 1.
     File(&'t Arc<str>, usize),
     Override(&'t Arc<str>),
@@ -103,10 +103,10 @@ impl SourceText {
         self.parts.iter().rfind(|part| part.range.start <= at)
     }
 
-    pub(super) fn origin(&self, at: usize) -> Origin<'_> {
+    pub(super) fn source_of(&self, at: usize) -> TextSource<'_> {
         match self.part(at) {
-            Some(part) => Origin::Override(&part.name),
-            None => Origin::File(&self.file, line(&self.text, at)),
+            Some(part) => TextSource::Override(&part.name),
+            None => TextSource::File(&self.file, line(&self.text, at)),
         }
     }
 

@@ -12,7 +12,7 @@ use redb::{
 use super::history::{HistoryTables, Sighting};
 use crate::{
     copy::Sha256,
-    database::{FileError, Kind},
+    database::{DatabaseKind, FileError},
 };
 
 pub(super) struct EvidenceFile {
@@ -45,7 +45,7 @@ pub(super) struct WriteOutcome {
 }
 
 /// How to open the store's file, and what it is called in errors.
-pub(super) const EVIDENCE: Kind<EvidenceFile> = Kind {
+pub(super) const EVIDENCE: DatabaseKind<EvidenceFile> = DatabaseKind {
     name: "the store of evidence",
     loss: "Decisions that are based on texts in the damaged file cannot be replayed without that file",
     wrap: EvidenceFile::new,

@@ -30,12 +30,12 @@ pub struct Summary {
     /// Changed decisions that are in no group, because there are too many groups.
     pub ungrouped: u64,
     #[serde(skip)]
-    groups: HashMap<GroupKey, Group>,
+    groups: HashMap<GroupKey, DecisionGroup>,
 }
 
 /// Decisions with the same bot, site, logged result and new result.
 #[derive(Debug, Serialize)]
-pub struct Group {
+pub struct DecisionGroup {
     pub decisions: u64,
     pub effect: Effect,
     /// The logged bot (`bot`), and the bot with the change (`new_bot`).
@@ -56,7 +56,7 @@ pub struct Outline {
     pub forwarded: bool,
 }
 
-/// One logged decision, as an example for the decisions of a [`Group`].
+/// One logged decision, as an example for the decisions of a [`DecisionGroup`].
 #[derive(Debug, Serialize)]
 pub struct Example {
     pub time: String,
@@ -79,7 +79,7 @@ pub struct SummaryOutput<'s> {
     #[serde(flatten)]
     pub summary: &'s Summary,
     pub groups_total: usize,
-    pub groups: Vec<&'s Group>,
+    pub groups: Vec<&'s DecisionGroup>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -148,7 +148,7 @@ impl Summary {
             return self.ungrouped += 1;
         }
         let [bot, new_bot] = key.bots.clone();
-        let group = Group {
+        let group = DecisionGroup {
             decisions: 1,
             effect,
             bot,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    CHECKPOINT, SealError,
+    CHECKPOINT, POSITION, SealError,
     folder::{Folder, PUBLIC, SECRET},
     note::{Checkpoint, Note, NoteError, SigningKey, VerifierKey, new_seed},
 };
@@ -32,7 +32,10 @@ impl Chain {
     /// only the oldest of these keys and the newer ones.
     pub(super) fn load(folder: &Folder, trusted: &[VerifierKey]) -> Result<Self, SealError> {
         let Some(first) = folder.read(VKEY)? else {
-            return Err(SealError::Empty(folder.0.clone()));
+            return Err(match folder.read(CHECKPOINT)? {
+                Some(_) => SealError::Damaged(folder.path(VKEY)),
+                None => SealError::Empty(folder.0.clone()),
+            });
         };
         let first = VerifierKey::parse(&String::from_utf8_lossy(&first));
         let mut chain = Self {
@@ -85,8 +88,14 @@ impl Chain {
 
     /// Reads the folder's checkpoint and checks its signature.
     pub(super) fn checkpoint(&self, folder: &Folder) -> Result<(Vec<u8>, Checkpoint, &VerifierKey), SealError> {
-        let bytes = folder.read(CHECKPOINT)?;
-        let bytes = bytes.ok_or_else(|| SealError::Empty(folder.0.clone()))?;
+        let Some(bytes) = folder.read(CHECKPOINT)? else {
+            // A folder with a position or a replaced key had a checkpoint, so somebody removed it. A new tree would
+            // contradict the checkpoints that were handed out before.
+            return Err(match folder.read(POSITION)?.is_some() || !self.rotations.is_empty() {
+                true => SealError::Damaged(folder.path(CHECKPOINT)),
+                false => SealError::Empty(folder.0.clone()),
+            });
+        };
         let (checkpoint, key) = self.check(&bytes, &folder.path(CHECKPOINT))?;
         Ok((bytes, checkpoint, key))
     }

@@ -58,7 +58,7 @@ pub enum NoteError {
     Signature,
     #[error("no known key signed it")]
     Unsigned,
-    #[error("its key was replaced when the tree had {0} entries, so the key must not sign a larger tree")]
+    #[error("do not trust it: its key was replaced when the tree had {0} entries, but it is for a larger tree")]
     Replaced(u64),
 }
 

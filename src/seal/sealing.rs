@@ -6,7 +6,7 @@ use std::{collections::HashMap, fs::File, mem, path::PathBuf};
 
 use self::walk::{Position, Walk, name_of};
 use super::{
-    CHECKPOINT, SealError, SealOptions,
+    CHECKPOINT, POSITION, SealError, SealOptions,
     folder::{Folder, PUBLIC},
     keys::{self, Chain},
     lines::{Lines, entry_of, identify, log_files},
@@ -139,11 +139,6 @@ impl<'a> Writer<'a> {
         }
         let checkpoint = match chain.checkpoint(folder) {
             Ok((_, checkpoint, _)) => Some(checkpoint),
-            // A folder with a position or a replaced key had a checkpoint, so somebody removed it. A new tree would
-            // contradict the checkpoints that were handed out before.
-            Err(SealError::Empty(_)) if folder.read(POSITION)?.is_some() || !chain.rotations.is_empty() => {
-                return Err(SealError::Damaged(folder.path(CHECKPOINT)));
-            }
             Err(SealError::Empty(_)) => None,
             Err(error) => return Err(error),
         };
@@ -291,4 +286,3 @@ const MAX_KNOWN: u64 = 10_000_000;
 /// If more completely sealed files than this are remembered, missing ones are forgotten. Fewer are all kept, because a
 /// file can be missing for a moment while it is compressed.
 const MAX_DONE: usize = 1_000;
-const POSITION: &str = "position";

@@ -20,7 +20,7 @@ use super::{
     folder::crash,
     note::Checkpoint,
     tree::{Tree, leaf},
-    verify::{Finding, Kind},
+    verify::{Finding, FindingKind},
     *,
 };
 use crate::copy::Sha256;
@@ -138,7 +138,7 @@ fn root(lines: u64) -> Sha256 {
     tree.root()
 }
 
-fn kinds(found: &Verification) -> Vec<(Kind, Option<u64>, u64)> {
+fn kinds(found: &Verification) -> Vec<(FindingKind, Option<u64>, u64)> {
     let kind = |finding: &Finding| (finding.kind.clone(), finding.line, finding.count);
     found.findings.iter().map(kind).collect()
 }

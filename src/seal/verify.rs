@@ -54,7 +54,7 @@ pub struct Verification {
 /// A problem that was found. `Display` describes it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// If the file is a log, `line` is the first line with the problem, counted from 1.
     pub file: String,
     pub line: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Finding {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum FindingKind {
     /// The line at this place is not the one that was sealed.
     Changed,
     /// Sealed lines are missing before the line that the finding names.
@@ -247,7 +247,7 @@ impl Verification {
 
     fn report(&mut self, compared: &Compared, logs: &Logs<'_>, what: &Verify) {
         if !what.skip_older {
-            self.add(Kind::Missing, logs.location(0), Some(0), compared.before);
+            self.add(FindingKind::Missing, logs.location(0), Some(0), compared.before);
         } else if self.sealed > 0
             && compared.same + compared.erased == 0
             && logs.lines > 0
@@ -255,7 +255,7 @@ impl Verification {
         {
             // If somebody rewrote all lines, each looks like a new, unsealed one.
             let text = "none of the lines is sealed: the log was rewritten, or the files are newer than the seal";
-            self.add(Kind::Other(text.to_owned()), logs.location(0), None, 1);
+            self.add(FindingKind::Other(text.to_owned()), logs.location(0), None, 1);
         }
         let differences = &compared.differences;
         let missing: HashMap<Sha256, u64> = differences
@@ -270,23 +270,23 @@ impl Verification {
             let is_added = one.found.is_some() && moved_from.is_none();
             let is_missing = sealed.filter(|(_, hash)| !found.contains(hash)).map(|(entry, _)| entry);
             match is_missing {
-                Some(entry) if is_added => self.add(Kind::Changed, logs.location(line), Some(entry), 1),
-                Some(entry) => self.add(Kind::Missing, logs.location(line), Some(entry), 1),
-                None if is_added => self.add(Kind::Added, logs.location(line), None, 1),
+                Some(entry) if is_added => self.add(FindingKind::Changed, logs.location(line), Some(entry), 1),
+                Some(entry) => self.add(FindingKind::Missing, logs.location(line), Some(entry), 1),
+                None if is_added => self.add(FindingKind::Added, logs.location(line), None, 1),
                 None => {}
             }
             if let Some(entry) = moved_from {
-                self.add(Kind::Moved, logs.location(line), Some(entry), 1);
+                self.add(FindingKind::Moved, logs.location(line), Some(entry), 1);
             }
         }
         self.more += compared.more;
         if let Some(line) = compared.gave_up {
             let text = "from this line on, the log is not the sealed one";
-            self.add(Kind::Other(text.to_owned()), logs.location(line), None, 1);
+            self.add(FindingKind::Other(text.to_owned()), logs.location(line), None, 1);
         } else if !what.skip_newer {
             let location = logs.location(logs.lines.saturating_sub(1));
             self.add(
-                Kind::CutShort,
+                FindingKind::CutShort,
                 location,
                 Some(self.sealed - compared.after),
                 compared.after,
@@ -298,13 +298,13 @@ impl Verification {
         let path = path.display().to_string();
         // The finding names the file already, as the texts of some errors do.
         let text = text.strip_prefix(&format!("{path}: ")).unwrap_or(text).to_owned();
-        self.add(Kind::Other(text), (path, None), None, 1);
+        self.add(FindingKind::Other(text), (path, None), None, 1);
     }
 
     /// Adds a finding, or extends the last one if the new one directly continues it.
-    fn add(&mut self, kind: Kind, (file, line): (String, Option<u64>), entry: Option<u64>, count: u64) {
+    fn add(&mut self, kind: FindingKind, (file, line): (String, Option<u64>), entry: Option<u64>, count: u64) {
         let continues = |last: &Finding| {
-            let lines = if kind == Kind::Missing { 0 } else { last.count };
+            let lines = if kind == FindingKind::Missing { 0 } else { last.count };
             last.kind == kind
                 && last.file == file
                 && last.line.map(|line| line + lines) == line
@@ -372,18 +372,18 @@ impl fmt::Display for Finding {
             _ => format!("{count} sealed lines are missing ({entries})"),
         };
         match &self.kind {
-            Kind::Changed => write!(f, "{lines} {were} changed after sealing ({entries})"),
-            Kind::Missing => write!(f, "{missing} before this line"),
-            Kind::Added => write!(
+            FindingKind::Changed => write!(f, "{lines} {were} changed after sealing ({entries})"),
+            FindingKind::Missing => write!(f, "{missing} before this line"),
+            FindingKind::Added => write!(
                 f,
                 "{lines} {were} added later: not sealed, although the lines that follow are"
             ),
-            Kind::Moved => write!(f, "{lines} {are} sealed, but at another place of the log ({entries})"),
-            Kind::CutShort => write!(
+            FindingKind::Moved => write!(f, "{lines} {are} sealed, but at another place of the log ({entries})"),
+            FindingKind::CutShort => write!(
                 f,
                 "{missing} after this line: the log was cut short, or newer files were not given"
             ),
-            Kind::Other(text) => f.write_str(text),
+            FindingKind::Other(text) => f.write_str(text),
         }
     }
 }

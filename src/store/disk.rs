@@ -28,7 +28,7 @@ use self::{queue::StoreChange, writer::SharedDisk};
 pub use crate::database::FileError;
 use crate::{
     copy::OriginState,
-    database::{self, Check, Kind, Trouble, guarded, open_existing, open_patiently},
+    database::{self, Check, DatabaseKind, Trouble, guarded, open_existing, open_patiently},
     ratelimited::ratelimited,
 };
 
@@ -263,7 +263,7 @@ impl fmt::Debug for Disk {
     }
 }
 
-const COPIES: Kind<CopyFile> = Kind {
+const COPIES: DatabaseKind<CopyFile> = DatabaseKind {
     name: "the cache file",
     loss: "robotgate fetches each robots.txt again when a bot needs it",
     wrap: CopyFile::new,

@@ -120,9 +120,16 @@ fn a_folder_from_a_backup_grows_the_same_tree() {
 fn a_removed_checkpoint_is_not_replaced_by_a_new_tree() {
     let bench = Bench::sealed(10);
     fs::remove_file(bench.file("seal/checkpoint")).unwrap();
-    let error = bench.seal().unwrap_err();
-    assert!(
-        matches!(&error, SealError::Damaged(path) if path.ends_with("checkpoint")),
-        "{error}"
-    );
+    let folder = bench.file("seal");
+    let errors = [
+        bench.seal().unwrap_err(),
+        super::checkpoint(&folder).unwrap_err(),
+        super::prove(&folder, "id-7", &[bench.file("audit.jsonl")], None).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(
+            matches!(&error, SealError::Damaged(path) if path.ends_with("checkpoint")),
+            "{error}"
+        );
+    }
 }

@@ -6,9 +6,9 @@ use super::*;
 
 #[test]
 fn every_change_of_the_log_is_found_with_its_reason_and_its_line() {
-    use Kind::{Added, Changed, CutShort, Missing, Moved};
+    use FindingKind::{Added, Changed, CutShort, Missing, Moved};
     type Edit = fn(&mut Vec<String>);
-    type Found = &'static [(Kind, Option<u64>, u64)];
+    type Found = &'static [(FindingKind, Option<u64>, u64)];
     let cases: [(&str, Edit, Found); 11] = [
         ("nothing", |_| (), &[]),
         (
@@ -67,8 +67,14 @@ fn a_part_of_the_log_is_verified_if_the_caller_says_so() {
     bench.rotate("audit.jsonl.1");
     bench.append(5..9);
     bench.seal().unwrap();
-    assert_eq!(kinds(&bench.verify(&["audit.jsonl"])), [(Kind::Missing, Some(1), 5)]);
-    assert_eq!(kinds(&bench.verify(&["audit.jsonl.1"])), [(Kind::CutShort, Some(5), 4)]);
+    assert_eq!(
+        kinds(&bench.verify(&["audit.jsonl"])),
+        [(FindingKind::Missing, Some(1), 5)]
+    );
+    assert_eq!(
+        kinds(&bench.verify(&["audit.jsonl.1"])),
+        [(FindingKind::CutShort, Some(5), 4)]
+    );
     for (log, older, newer) in [("audit.jsonl", 5, 0), ("audit.jsonl.1", 0, 4)] {
         let what = Verify {
             logs: vec![bench.file(log)],
@@ -103,7 +109,7 @@ fn erased_lines_stand_for_their_hashes_before_and_after_sealing() {
     let found = bench.verify(&["audit.jsonl"]);
     assert_eq!((found.lines.same, found.lines.erased, found.findings), (8, 4, vec![]));
     bench.edit(|lines| lines[5] = erased(6));
-    let expected = [(Kind::Missing, Some(6), 1), (Kind::Added, Some(7), 1)];
+    let expected = [(FindingKind::Missing, Some(6), 1), (FindingKind::Added, Some(7), 1)];
     assert_eq!(
         kinds(&bench.verify(&["audit.jsonl"])),
         expected,
@@ -214,7 +220,7 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
     assert_eq!(checkpoint, super::checkpoint(&bench.file("seal")).unwrap());
     bench.append(300..301);
     for (id, expected) in [
-        ("id-300", "the checkpoint covers no line with the id id-300"),
+        ("id-300", "the checkpoint covers none of the lines with the id id-300"),
         ("id-7777", "no line in these logs has the id id-7777"),
     ] {
         let error = prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")], None).unwrap_err();
@@ -288,7 +294,7 @@ fn an_erased_line_has_one_form() {
         bench.edit(|lines| lines[1] = bad.clone());
         assert_eq!(
             kinds(&bench.verify(&["audit.jsonl"])),
-            [(Kind::Changed, Some(2), 1)],
+            [(FindingKind::Changed, Some(2), 1)],
             "{bad}"
         );
     }
@@ -308,7 +314,7 @@ fn verify_lists_the_first_findings_and_counts_the_others() {
     bench.edit(|lines| lines.iter_mut().step_by(2).for_each(|line| line.push(' ')));
     let found = bench.verify(&["audit.jsonl"]);
     assert_eq!((found.findings.len(), found.more, found.lines.same), (1000, 500, 1500));
-    assert!(found.findings.iter().all(|one| one.kind == Kind::Changed));
+    assert!(found.findings.iter().all(|one| one.kind == FindingKind::Changed));
 }
 
 #[test]
