@@ -217,7 +217,7 @@ impl Service {
         let ending = async {
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
-                tracing::warn!("ended the exchanges that were still open");
+                tracing::warn!("cut off the exchanges that had not ended in time");
             }
             waiting.abort();
             daemon.close_socket().await;

@@ -39,9 +39,9 @@ struct Socket {
 
 #[derive(Debug, thiserror::Error)]
 enum SocketError {
-    #[error("the path of the socket is longer than {MAX_PATH} bytes; choose a shorter cache.path")]
+    #[error("its path is longer than {MAX_PATH} bytes; choose a shorter cache.path (a reload is enough)")]
     TooLong,
-    #[error("a file that is not a socket has this name; move it away")]
+    #[error("a file that is not a socket has this name; move it away, and restart robotgate")]
     Taken,
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -64,7 +64,7 @@ impl Serving {
             .inspect_err(|error| {
                 tracing::warn!(
                     path = %path_beside(file).display(),
-                    "cannot create the socket that `robotgate cache` needs; `robotgate cache` fails until robotgate restarts: {error}"
+                    "cannot create the socket that `robotgate cache` needs, so `robotgate cache` fails: {error}"
                 );
             })
             .ok()?;

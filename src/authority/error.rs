@@ -18,8 +18,8 @@ use crate::{
 #[non_exhaustive]
 pub enum AuthorityError {
     #[error(
-        "there is no certificate authority yet: neither {} nor {} exists; start the proxy once to create them, or \
-         put your own certificate and key there", certificate.display(), key.display()
+        "found no certificate authority: neither {} nor {} exists; start the proxy once to create them, or put your own \
+         certificate and key there", certificate.display(), key.display()
     )]
     Missing { certificate: PathBuf, key: PathBuf },
 

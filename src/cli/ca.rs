@@ -3,7 +3,11 @@
 use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 
 use super::{Overrides, fail, load, print};
-use crate::{authority::Authority, trust};
+use crate::{
+    authority::{Authority, AuthorityError},
+    config::HttpsMode,
+    trust,
+};
 
 /// Show or export the certificate of robotgate's certificate authority, which clients have to trust for HTTPS
 ///
@@ -37,12 +41,22 @@ pub fn run(args: &CaArgs) -> ExitCode {
     };
     let authority = match Authority::load(&https.ca_certificate, &https.ca_key, SystemTime::now()) {
         Ok(authority) => authority,
-        Err(error) if sources.file().is_some() => return fail(&error),
-        Err(error) => {
-            return fail(&format_args!(
-                "{error}. If the proxy runs with a configuration file, name it with --config"
-            ));
+        Err(AuthorityError::Missing { .. }) if https.mode != HttpsMode::Intercept => {
+            return fail(
+                &"https.mode is not \"intercept\", so robotgate needs no certificate authority, and clients need no \
+                  certificate",
+            );
         }
+        Err(error @ AuthorityError::Missing { .. }) => {
+            let elsewhere = match sources.file() {
+                Some(_) => {
+                    "runs as a service, set STATE_DIRECTORY to the service's state folder, such as /var/lib/robotgate"
+                }
+                None => "runs with a configuration file, name it with --config",
+            };
+            return fail(&format_args!("{error}. If the proxy {elsewhere}"));
+        }
+        Err(error) => return fail(&error),
     };
     let text = match args.action {
         Action::Export => authority.certificate_pem().to_owned(),

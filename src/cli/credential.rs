@@ -73,7 +73,10 @@ enum CredentialError {
         if .0.is_none() { ", and name the configuration with --config FILE" } else { "" }
     )]
     NotConfigured(Option<PathBuf>),
-    #[error("{0:?} cannot be the name of a credential: write one word without a colon, like \"acme-prod\"")]
+    #[error(
+        "{0:?} cannot be the name of a credential: write one word like \"acme-prod\", of at most 128 bytes, \
+         without a colon or a # at its beginning"
+    )]
     Name(String),
     #[error("{} has no credential with the name {name:?}; robotgate credential list{option} shows the names", path.display())]
     NoSuch {

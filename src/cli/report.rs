@@ -65,7 +65,7 @@ enum Format {
 enum ReportError {
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("no line of {} is a record of the audit log", logs.iter().map(|log| log.display().to_string()).collect::<Vec<_>>().join(", "))]
+    #[error("no line of {} is a JSON record of the audit log; name the file of audit.path", logs.iter().map(|log| log.display().to_string()).collect::<Vec<_>>().join(", "))]
     NoRecord { logs: Vec<PathBuf> },
     #[error("the report cannot be written: {}: {error}", path.display())]
     Output { path: PathBuf, error: io::Error },

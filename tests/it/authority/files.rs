@@ -3,6 +3,7 @@
 use std::{collections::HashSet, sync::Barrier, thread};
 
 use super::*;
+use crate::support::CliOutput;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
@@ -212,5 +213,28 @@ fn simultaneous_starts_agree_on_one_pair() {
         let made = starts.iter().filter(|(_, origin)| *origin == Provenance::Created);
         assert_eq!(made.count(), 1);
         assert_eq!(files.names(), ["ca.key", "ca.pem"]);
+    }
+}
+
+#[tokio::test]
+async fn ca_says_what_to_do_without_an_authority() {
+    let files = CaFiles::new();
+    let config = files.directory.path().join("robotgate.toml");
+    for (mode, expected) in [
+        ("intercept", "exists; start the proxy once to create them"),
+        ("intercept", "If the proxy runs as a service, set STATE_DIRECTORY"),
+        (
+            "tunnel",
+            "https.mode is not \"intercept\", so robotgate needs no certificate authority",
+        ),
+    ] {
+        let text = format!(
+            "[https]\nmode = {mode:?}\nca-certificate = {:?}\nca-key = {:?}\n",
+            files.certificate, files.key
+        );
+        fs::write(&config, text).expect("written");
+        let output = CliOutput::of(&["ca", "show", "--config", &config.display().to_string()], "").await;
+        assert_eq!((output.code, &*output.out), (Some(1), ""), "{output:?}");
+        assert!(output.errors.contains(expected), "{output:?}");
     }
 }
