@@ -2,7 +2,7 @@
 //! file.
 //!
 //! Limits the connections, the time and the work of its clients, so that they hardly delay bots. Only the socket
-//! accepts requests that change something, and only the proxy's own user and root can open the socket.
+//! accepts requests to forget a site, and only the proxy's own user and root can open the socket.
 
 mod access;
 mod changes;

@@ -128,7 +128,7 @@ fields! {
         /// When the first failed fetch since the last success ended; `null` if the last fetch did not fail.
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
-        /// The number of the loaded configuration.
+        /// The number of the configuration: 1 at the start, one more after each reload that succeeds.
         pub config: u64,
         pub instance: &'a str,
     }

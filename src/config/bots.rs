@@ -23,7 +23,6 @@ use crate::usage::Purpose;
 /// The `[identity]` section. The credentials themselves are in [`Bots::credentials`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityRules {
-    /// How requests that name no bot are handled.
     pub unidentified: Unidentified,
     /// The enforcement of each `[[bot]]` that does not set its own, and of most requests that belong to no `[[bot]]`.
     pub enforcement: Enforcement,

@@ -15,7 +15,6 @@ use crate::trust::shell_option;
 /// The sources of a configuration. Each reload reads the same sources again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
     /// In ascending order of precedence.
     overrides: Vec<Override>,

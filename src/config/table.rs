@@ -169,7 +169,7 @@ impl<'c> Table<'c> {
         });
     }
 
-    /// Returns the value of a key, and records the key.
+    /// Returns the value of a key, and notes that the key is known.
     fn value(&self, key: &'static str, kind: impl FnOnce() -> Kind) -> Option<&'c Value<'c>> {
         self.known.borrow_mut().push(key);
         let value = self.raw.as_ref().and_then(|raw| raw.get_ref().get(key));

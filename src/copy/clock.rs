@@ -24,7 +24,7 @@ pub enum Jump {
         to: SystemTime,
         by: Duration,
     },
-    /// If nobody had set the clock back, it would now show `ahead`.
+    /// When the jump was detected, the clock would have shown `ahead` if nobody had set it back.
     Back { ahead: SystemTime },
 }
 

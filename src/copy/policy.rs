@@ -12,11 +12,11 @@ use crate::robots::Profile;
 pub struct Policy {
     /// How a robots.txt is read, and what the status of a response means.
     pub profile: Profile,
-    /// How long a robots.txt is used if its response specifies no lifetime (RFC 9309 §2.4).
+    /// How long a robots.txt is valid if its response specifies no lifetime (RFC 9309 §2.4).
     pub default_ttl: Duration,
     /// How long robotgate remembers that a site has no robots.txt, if the response specifies no lifetime.
     pub no_robots_ttl: Duration,
-    /// A robots.txt is used for at least `min_ttl` and at most `max_ttl`, even if its response asks for less or more.
+    /// Every response is valid for at least `min_ttl` and at most `max_ttl`, even if it asks for less or more.
     pub min_ttl: Duration,
     pub max_ttl: Duration,
     /// Whether a 5xx with a page that says "not found" is treated as a 404.

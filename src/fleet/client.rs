@@ -39,7 +39,7 @@ pub(super) struct FleetClient {
     /// `None` while the breaker is open. Only a probe stores a connection, shortly before the breaker closes. Code that
     /// removes the connection must hold the lock of the breaker.
     connection: ArcSwapOption<Connection>,
-    /// How many probes have tried to connect so far. This is also the number of the latest connection.
+    /// Counts the attempts to connect. The count of an attempt identifies its connection.
     connections: AtomicU64,
     breaker: Mutex<Breaker>,
     /// Why the breaker is not closed.

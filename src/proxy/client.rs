@@ -115,7 +115,7 @@ impl Client {
     }
 
     /// Returns whether the HTTP/2 connection as a whole broke, rather than only this request. Always false for
-    /// HTTP/1.1. Call this after [`poll_gone`](Self::poll_gone) was ready.
+    /// HTTP/1.1.
     pub(super) fn has_lost_connection(&mut self) -> bool {
         match self {
             Self::Http1(_) => false,

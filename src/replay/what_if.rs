@@ -201,7 +201,8 @@ impl Scenario {
         )
     }
 
-    /// Identifies the client again, by the User-Agent and the proof that the log line names.
+    /// Identifies the client with the change: by the new or else the logged User-Agent, and by the logged proof or else
+    /// the client's address.
     fn identity(
         &self,
         logged: &LoggedDecision<'_>,

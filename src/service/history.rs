@@ -28,7 +28,7 @@ pub(super) struct Keeping {
 struct Keeper {
     live: Arc<Live>,
     sampler: Sampler,
-    /// The hash of the saved history.
+    /// The hash of the history that was last saved. An unchanged history is not saved again.
     saved: Option<u64>,
     /// Whether the last attempt to save failed. Further failures are not logged.
     fails: bool,

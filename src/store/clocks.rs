@@ -1,4 +1,5 @@
-//! Detects when somebody or NTP has set the machine's clock. Every lookup checks this, so the check must be fast.
+//! Shares the [`ClockReadings`] among all lookups, and remembers the last jumps of the clock. Every lookup checks the
+//! clock, so the check must be fast.
 
 use std::{
     sync::Arc,

@@ -12,7 +12,6 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use super::Fault;
 use crate::wire::{HeadRead, Wire, at_once};
 
-/// One request and its response on an HTTP/1.1 connection.
 pub struct Http1 {
     session: HttpSession,
     wire: Wire,

@@ -47,8 +47,8 @@ struct Idle<T> {
     until: Instant,
 }
 
-/// A connection that the pool can keep.
 pub trait Keep {
+    /// Returns whether another request can use the connection.
     fn is_open(&mut self) -> bool;
 }
 

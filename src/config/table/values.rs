@@ -58,7 +58,7 @@ impl<'c> Table<'c> {
         Some(Spanned::new(value.span(), vec![text]))
     }
 
-    /// Reads a list of ports and port ranges. A port can also be written as a number.
+    /// Reads a list of ports and port ranges as text. In the file, a port can be a string or a number.
     pub(in crate::config) fn ports(&self, key: &'static str) -> Option<Spanned<Vec<Spanned<Cow<'c, str>>>>> {
         let expected = r#"a port like 8080 or a range in quotes like "8000-8999""#;
         self.items(self.value(key, || Kind::Ports)?, expected, |value| match value {

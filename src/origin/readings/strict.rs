@@ -5,9 +5,7 @@
 //! backslashes, repeated slashes, path parameters (`;…`), and escapes such as `%u0061`. Each difference changes how far
 //! a `..` goes up, so every kind of server has its own reading.
 //!
-//! Strict readings do not consider servers that decode escapes twice or not at all. In the query, a reading keeps the
-//! escapes of characters that separate fields (`&`, `=`, `+`, `;`), and of `/`, because queries often contain whole
-//! URLs.
+//! No strict reading is for servers that decode escapes twice.
 
 use std::borrow::Cow;
 

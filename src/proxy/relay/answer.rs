@@ -11,7 +11,7 @@ use crate::{proxy::rewrite, upstream::Fault};
 // === impl Relay ===
 
 impl Relay<'_> {
-    /// Ends the response to the client, with trailers if the origin sent some.
+    /// Ends the response to the client. A client of HTTP/2 also gets the origin's trailers.
     pub(super) fn end(&mut self, cx: &mut Context<'_>) -> Result<Down, Broken> {
         match self.server.poll_trailers(cx) {
             Poll::Ready(Ok(Some(mut trailers))) => {

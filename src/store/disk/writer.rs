@@ -250,7 +250,8 @@ struct Collecting {
 impl Collecting {
     fn new() -> Self {
         Self {
-            // A machine that has just booted can have a wrong clock, so do not scan at once.
+            // A machine that has just booted can have a wrong clock, by which all origins look old. So do not scan at
+            // once.
             at: Instant::now() + COLLECT_EVERY,
             next: None,
         }
