@@ -133,8 +133,8 @@ impl IdentityRules {
 impl TakenNames {
     fn bot(&mut self, table: &Table<'_>) -> Option<Bot> {
         // Check all keys before returning early, so that all mistakes are reported.
-        let name = table.required("name", r#""AcmeBot""#, Table::text);
-        let name = name.and_then(|name| self.name(&name, table));
+        let raw_name = table.required("name", r#""AcmeBot""#, Table::text);
+        let name = raw_name.as_ref().and_then(|name| self.name(name, table));
         let bot_name = name.as_deref().unwrap_or_default();
         let user_agents = table.required("user-agents", r#"["AcmeBot"]"#, Table::list);
         let user_agents = user_agents.map(|list| self.user_agents(list, bot_name, table));
@@ -159,7 +159,7 @@ impl TakenNames {
                 .complain(list.span(), "this list is empty; add a purpose or remove the key");
         }
         let purposes = table.checker.each(purposes, str::parse::<Purpose>);
-        let accepted_proofs = self.accepted_proofs(bot_name, table);
+        let accepted_proofs = self.accepted_proofs(raw_name.as_ref(), table);
         Some(Bot {
             name: name?,
             user_agents: user_agents?,
@@ -219,10 +219,12 @@ impl TakenNames {
         patterns
     }
 
-    fn accepted_proofs(&self, bot_name: &str, table: &Table<'_>) -> AcceptedProofs {
-        let credentials = match table.list("credentials") {
+    fn accepted_proofs(&self, bot_name: Option<&Text<'_>>, table: &Table<'_>) -> AcceptedProofs {
+        let listed = table.list("credentials");
+        let by_name = bot_name.filter(|_| listed.is_none());
+        let credentials = match listed {
             Some(list) => table.checker.each(Some(list), |text| credential(text, &self.named)),
-            None => Vec::from_iter(default_credential(bot_name, &self.named)),
+            None => Vec::from_iter(by_name.and_then(|name| default_credential(name.get_ref(), &self.named))),
         };
         let [certificates, networks] = ["certificates", "networks"].map(|key| table.list(key));
         for list in [&certificates, &networks].into_iter().flatten() {
@@ -241,13 +243,27 @@ impl TakenNames {
                  of these certificates",
             );
         }
-        AcceptedProofs {
+        let accepted = AcceptedProofs {
             credentials,
             certificates: table.checker.each(certificates, |text| {
                 CertificateName::new(text).map_err(|error| format!("\"{text}\" {error}"))
             }),
             networks: table.checker.each(networks, network),
+        };
+        // Without this mistake, every client could send requests as this bot, although the others need a credential.
+        if let (Some(name), Named::File(_)) = (by_name, &self.named)
+            && !accepted.are_required()
+        {
+            table.checker.complain(
+                name.span(),
+                format!(
+                    "{:?} cannot be the name of a credential; write credentials = [\"NAME\"] with the credential that \
+                     this bot needs, or credentials = [] to believe its User-Agent alone",
+                    name.get_ref()
+                ),
+            );
         }
+        accepted
     }
 }
 

@@ -126,6 +126,37 @@ async fn a_bot_that_its_network_proves_is_told_to_write_no_credentials() {
 }
 
 #[test]
+fn a_bot_whose_name_cannot_be_a_credential_must_say_what_it_needs() {
+    const MISTAKE: &str = "\"Acme Bot\" cannot be the name of a credential; write credentials = [\"NAME\"]";
+    for (more, is_accepted) in [
+        ("", false),
+        ("credentials = []\n", true),
+        ("credentials = [\"acme\"]\n", true),
+        ("networks = [\"10.1.0.0/16\"]\n", true),
+    ] {
+        let bot =
+            format!("[[bot]]\nname = \"Acme Bot\"\nuser-agents = [\"AcmeBot\"]\nrobots-agents = [\"AcmeBot\"]\n{more}");
+        let folder = Folder::with(
+            &format!("[identity]\ncredentials = \"credentials\"\n{bot}"),
+            &line("acme"),
+        );
+        let loaded = folder.load().map(drop);
+        let is_mistake = loaded.as_ref().is_err_and(|error| error.contains(MISTAKE));
+        assert_eq!(
+            (loaded.is_ok(), is_mistake),
+            (is_accepted, !is_accepted),
+            "{more}: {loaded:?}"
+        );
+        // Without a credentials file, no bot needs a credential.
+        let without = format!("{bot}[egress]\n");
+        assert!(
+            more.contains("acme") || Folder::with(&without, "").load().is_ok(),
+            "{more}"
+        );
+    }
+}
+
+#[test]
 fn a_credentials_file_that_others_can_access_is_refused() {
     let file = ["acme-prod", "acme-staging"].map(line).join("\n");
     let folder = Folder::with(BOTS, &file);
