@@ -133,8 +133,8 @@ const AFTER_HELP: &str = r#"Exit status: 0 if every line was decided, 1 if one w
 eval fetches nothing: each line of its input has the robots.txt. To check many URLs of real sites,
 ask a running proxy: docs/admin-api.md, "Many URLs in one call".
 
-eval copies your own fields, such as "case":17, to its answer. If it cannot decide a case, the answer has
-the fields "error" and "input_line".
+eval copies your own fields, such as "case":17, to its answer. If it cannot decide a case, the
+answer has the fields "error" and "input_line".
 
 Try it:
   robotgate eval < cases.jsonl > decided.jsonl
