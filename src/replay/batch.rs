@@ -154,8 +154,8 @@ impl Replayer {
             .collect())
     }
 
-    /// Adds to each decision that used no robots.txt the newest one that the store's history has of the site for the
-    /// time of the request. The decision with `change` may need it.
+    /// For each decision that used no robots.txt, adds the newest one of the site from before the request, if the
+    /// store's history has one. The decision with `change` may need it.
     fn fill_in_lookups(&self, parsed: &mut [LoggedLine<'_>], change: &Scenario) -> Result<(), FileError> {
         let Some(history) = &self.history else { return Ok(()) };
         let mut without: Vec<(&mut LoggedDecision<'_>, SystemTime)> = parsed

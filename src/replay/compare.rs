@@ -96,7 +96,7 @@ pub(super) fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<D
     );
     let read_as = texts.read_as.as_ref().map(|(_, path)| &**path);
     differ("read_as", logged.read_as.as_deref(), read_as);
-    // If the decision needs no robots.txt, the store of evidence may lack it. Then these two fields are not known.
+    // If the decision needs no robots.txt, the store of evidence may lack it. The agent and the group are then unknown.
     if decision.lookup.is_some() || logged.robots_sha256.is_none() {
         differ("agent", logged.agent.as_deref(), texts.agent.as_deref());
         differ("group", logged.group.as_deref(), texts.group.as_deref());

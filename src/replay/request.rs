@@ -2,14 +2,14 @@
 //! site's robots.txt and `tdmrep.json`.
 
 use std::{
-    borrow::Cow,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use super::{LoggedDecision, Missing};
 use crate::{
-    bot::{Cause, Identity},
+    audit::LoggedUserAgent,
+    bot::{Cause, Enforcement, Identity, ProofKind},
     config::Config,
     copy::{
         CacheStatus, FetchError, Freshness, Lookup, Meaning, OriginResponse, OriginState, Policy, RobotsCopy, TdmRep,
@@ -21,7 +21,7 @@ use crate::{
 pub(super) fn ask(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
     let target = target(logged)?;
     let scope = scope(logged, &target, config)?;
-    Ok(question(identity(logged, config)?, target, scope, config))
+    Ok(question(subject(logged, config)?, target, scope, config))
 }
 
 pub(super) fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
@@ -37,7 +37,7 @@ pub(super) fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
 }
 
 /// Checks that `audit.redact-query` left nothing out of the logged URL. `config` is the configuration that the proxy
-/// used.
+/// used, if it is known.
 pub(super) fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(), Missing> {
     if logged.url.ends_with("?redacted") {
         return Err(Missing::Redacted);
@@ -79,9 +79,9 @@ pub(super) fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Confi
     })
 }
 
-pub(super) fn question(identity: Identity<'_>, target: Target, scope: Scope, config: &Config) -> Question {
+pub(super) fn question(subject: Subject, target: Target, scope: Scope, config: &Config) -> Question {
     Question {
-        subject: Subject::of(identity),
+        subject,
         target: match scope {
             Scope::Tunnel { .. } => Target::of_connect(target.origin),
             Scope::Path { .. } => target,
@@ -91,16 +91,32 @@ pub(super) fn question(identity: Identity<'_>, target: Target, scope: Scope, con
     }
 }
 
-pub(super) fn identity<'l>(logged: &'l LoggedDecision<'_>, config: &Config) -> Result<Identity<'l>, Missing> {
-    Ok(match (logged.bot.as_deref(), &*logged.identity) {
-        // The log does not say why no bot was identified. Every cause leads to the same decision.
-        (None, _) => Identity::Unidentified(Cause::Missing),
-        (Some(token), "product-token") => Identity::Token(Cow::Borrowed(token)),
+/// Returns who sent the request, and the kind of the proof.
+pub(super) fn subject(logged: &LoggedDecision<'_>, config: &Config) -> Result<Subject, Missing> {
+    let identity = match (logged.bot.as_deref(), &*logged.identity) {
+        (None, _) => Identity::Unidentified(cause(logged, config)),
+        (Some(token), "product-token") => Identity::Token(token.into()),
         (Some(name), _) => {
             let bot = config.bots.named(name);
             Identity::Bot(bot.ok_or(Missing::UnknownBot)?.clone())
         }
+    };
+    Ok(Subject {
+        proof: ProofKind::from_word(&logged.identity).map(ProofKind::as_str),
+        ..Subject::of(identity)
     })
+}
+
+/// Returns why the request named no bot, as far as decisions differ by it.
+fn cause(logged: &LoggedDecision<'_>, config: &Config) -> Cause {
+    // The log joins several User-Agent fields with ` | `. A single field can contain that too, and the log can leave the
+    // fields out. Then only the enforcement shows whether there were several.
+    let is_left_out = config.audit.privacy.user_agent != LoggedUserAgent::Keep;
+    let is_joined = logged.user_agent.as_deref().is_some_and(|field| field.contains(" | "));
+    match (is_left_out || is_joined) && logged.enforcement == Enforcement::Enforce.as_str() {
+        true => Cause::Several,
+        false => Cause::Missing,
+    }
 }
 
 /// If the request stopped waiting for the robots.txt, returns whether the fetch was running (`Collapsed`) or queued.

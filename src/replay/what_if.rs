@@ -12,14 +12,14 @@ use std::{
 
 use super::{
     AnsweredSite, LoggedDecision, Missing, Texts, check_whole, is_as_logged, lookup,
-    request::{self, exception, identity, question, scope, target},
+    request::{self, exception, question, scope, subject, target},
     tdmrep,
 };
 use crate::{
     bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
     config::Config,
     copy::{Lookup, Policy, RobotsCopy},
-    decision::{Decision, HttpsMode, Scope},
+    decision::{Decision, HttpsMode, Scope, Subject},
     origin::{Origin, Scheme, Target},
     robots::{LIMIT, Profile, counted},
     text::words,
@@ -93,7 +93,7 @@ pub enum Unknown {
 }
 
 /// Decides the request of a log line again, as if `change` had been in force. `old` is the configuration that made the
-/// logged decision.
+/// logged decision, or why it is missing.
 pub fn what_if(
     logged: &LoggedDecision<'_>,
     change: &Scenario,
@@ -174,9 +174,9 @@ impl Scenario {
         let old = old.ok();
         check_whole(logged, old)?;
         let target = target(logged)?;
-        let identity = match self.config.is_some() || self.agent.is_some() {
-            true => self.identity(logged, config, old)?,
-            false => identity(logged, config)?.into_owned(),
+        let subject = match self.config.is_some() || self.agent.is_some() {
+            true => self.subject(logged, config, old)?,
+            false => subject(logged, config)?,
         };
         let prohibited = self
             .config
@@ -187,7 +187,7 @@ impl Scenario {
         let is_intercepted = self.config.is_some()
             && config.https.mode == HttpsMode::Intercept
             && scope == (Scope::Tunnel { exception: None });
-        let question = question(identity, target, scope, config);
+        let question = question(subject, target, scope, config);
         if is_intercepted {
             return question.before_interception(prohibited).ok_or(Unknown::Inside);
         }
@@ -203,12 +203,7 @@ impl Scenario {
 
     /// Identifies the client with the change: by the new or else the logged User-Agent, and by the logged proof or else
     /// the client's address.
-    fn identity(
-        &self,
-        logged: &LoggedDecision<'_>,
-        config: &Config,
-        old: Option<&Config>,
-    ) -> Result<Identity<'static>, Unknown> {
+    fn subject(&self, logged: &LoggedDecision<'_>, config: &Config, old: Option<&Config>) -> Result<Subject, Unknown> {
         let kind = ProofKind::from_word(&logged.identity);
         let logged_proof = kind
             .map(|kind| match logged.matched_by.as_deref() {
@@ -233,7 +228,10 @@ impl Scenario {
             Identity::Refused(IdentityMismatch::Unproven { .. }) => Err(Unknown::Unproven),
             // The certificate or address may also fit another entry of the configuration, but the log does not say.
             Identity::Refused(_) if kind.is_some_and(|kind| kind != ProofKind::Credential) => Err(Unknown::Unproven),
-            identity => Ok(identity.into_owned()),
+            identity => Ok(Subject {
+                proof: proof.kind(),
+                ..Subject::of(identity)
+            }),
         }
     }
 

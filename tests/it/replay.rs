@@ -219,6 +219,57 @@ async fn a_single_decision_names_why_no_robots_txt_was_enforced() {
 }
 
 #[tokio::test]
+async fn requests_without_a_bot_are_decided_again_as_they_were() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let report = "[identity]\nenforcement = \"report\"\n";
+    let wildcard = "[identity]\nenforcement = \"report\"\nunidentified = \"wildcard\"\n";
+    // Each client has a proof of two bots, so it is identified only if its User-Agent names one.
+    let bots = "[[bot]]\nname = \"One\"\nuser-agents = [\"One\"]\nnetworks = [\"127.0.0.0/8\"]\n\
+                [[bot]]\nname = \"Two\"\nuser-agents = [\"Two\"]\nnetworks = [\"127.0.0.0/8\"]\n";
+    let mut forwarded = Vec::new();
+    for settings in [report, wildcard] {
+        for bots in ["", bots] {
+            let gate = Gate::with(&format!("{settings}{bots}")).await;
+            let url = origin.url("/private");
+            for agents in [
+                &[""][..],
+                &["Mozilla/5.0"],
+                &["Mozilla/5.0 | x"],
+                &["Mozilla/5.0", "One/1.0"],
+            ] {
+                let ask = gate.get(&url).user_agent(agents[0]);
+                let response = match agents.get(1) {
+                    Some(second) => ask.header("User-Agent", second).await,
+                    None => ask.await,
+                };
+                forwarded.push(response.status == 200);
+            }
+            gate.audited(4).await;
+            let report = replay(&gate, &["--json"], &gate.file("audit.jsonl"), "").await;
+            let found = report.json();
+            assert_eq!(
+                (&found["decisions"], &found["differences"]),
+                (&json!(4), &json!([])),
+                "{settings}{bots}"
+            );
+            assert_eq!(
+                (&found["not_replayable"], report.code),
+                (&json!({}), Some(0)),
+                "{found}"
+            );
+            // Without a proof, every request is decided again; with one, those that the proof did not decide.
+            assert_eq!(bots.is_empty(), found["same"] == 4, "{found}");
+            assert!(found["same"].as_u64() > Some(0), "{found}");
+        }
+    }
+    let without_proof = [true, true, true, false];
+    assert_eq!(
+        forwarded,
+        [without_proof, [false; 4], without_proof, [false; 4]].concat()
+    );
+}
+
+#[tokio::test]
 async fn errors_name_the_file() {
     let gate = Gate::start().await;
     let report = replay(&gate, &[], Path::new("gone.jsonl"), "").await;
