@@ -78,7 +78,7 @@ impl Hop {
 
         let status = head.status.as_u16();
         hop.status = Some(status);
-        if matches!(status, 301 | 302 | 303 | 307 | 308) {
+        if is_redirect(status) {
             let location = head.headers.get(http::header::LOCATION);
             let to = self.redirected(location.map(HeaderValue::as_bytes))?;
             return Ok(HopEnd::Redirect { to, status });
@@ -121,6 +121,11 @@ async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
         }
     }
     Err(Fault::HttpProtocol)
+}
+
+/// Returns whether robotgate follows a response with this status, if it names a location.
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
 /// Returns the part of an entity tag that a weak comparison compares (RFC 9110 §8.8.3.2).

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use super::Fetched;
+use super::{Fetched, hop::is_redirect};
 
 /// The result of a fetch and its trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Traced {
         origin_hop.and_then(|hop| hop.upstream)
     }
 
-    /// Returns how many bytes of the last response's content were read. Returns `None` unless the result is a
+    /// Returns how many bytes of the last response's content were read, after decoding. `None` if the result is not a
     /// [`Fetched::Response`].
     pub fn bytes(&self) -> Option<usize> {
         match &self.fetched {
@@ -60,6 +60,38 @@ impl Traced {
 
 impl TracedHop {
     fn is_redirect(&self) -> bool {
-        self.status.is_some_and(|status| (300..400).contains(&status))
+        self.status.is_some_and(is_redirect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_request_is_no_redirect() {
+        let hop = |status, host: u8| TracedHop {
+            url: String::new(),
+            upstream: Some(([192, 0, 2, host], 80).into()),
+            status: Some(status),
+        };
+        // A 304 that names another ETag is followed by a request without one.
+        let traced = |hops| Traced {
+            fetched: Fetched::NotModified {
+                freshness: Default::default(),
+            },
+            hops,
+            took: Duration::ZERO,
+        };
+        let repeated = traced(vec![hop(304, 1), hop(200, 2)]);
+        assert_eq!(repeated.redirects().count(), 0);
+        assert_eq!(repeated.upstream(), hop(200, 2).upstream);
+        let redirected = traced(vec![hop(304, 1), hop(302, 2), hop(200, 3)]);
+        let redirects: Vec<_> = redirected
+            .redirects()
+            .map(|(status, to)| (status, to.upstream))
+            .collect();
+        assert_eq!(redirects, [(Some(302), hop(200, 3).upstream)]);
+        assert_eq!(redirected.upstream(), hop(302, 2).upstream);
     }
 }
