@@ -75,8 +75,8 @@ struct Context {
     live: Arc<Live>,
     service_info: ServiceInfo,
     started: SystemTime,
-    /// Limits the decisions for requests that ask for many decisions.
-    deciding: Semaphore,
+    /// Limits how many decisions run at once for requests that ask for many.
+    deciding: Arc<Semaphore>,
     /// Limits explanations, because each takes a thread.
     explaining: Arc<Semaphore>,
     /// Limits slow work: deciding logged requests again, and comparing the versions of a robots.txt.
@@ -96,7 +96,7 @@ impl AdminServer {
             service_info,
             started: SystemTime::now(),
             counting: Arc::new(Semaphore::new(COUNTS)),
-            deciding: Semaphore::new(DECISIONS),
+            deciding: Arc::new(Semaphore::new(DECISIONS)),
             explaining: Arc::new(Semaphore::new(EXPLANATIONS)),
             assuming: Arc::new(Semaphore::new(1)),
         };

@@ -1,5 +1,5 @@
 //! Decides whether a bot may fetch a URL, as the proxy would: with its code, and with its robots.txt copies or a given
-//! robots.txt. These decisions are not logged, because no request of a bot is forwarded.
+//! robots.txt. These decisions are not logged, because no bot has sent a request.
 
 use std::{
     borrow::Cow,
@@ -46,7 +46,7 @@ pub(super) struct DecisionFields {
     line: Option<u32>,
     group: Option<String>,
     reading: Option<&'static str>,
-    /// The path in this reading; `None` if the reading is `sent`.
+    /// The path in the reading that `reading` names; `None` if that is `sent`.
     read_as: Option<String>,
     robots_url: String,
     robots_status: Option<u16>,
@@ -163,12 +163,14 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
 
 async fn decide(context: &Context, question: &DecideParams, given: Option<&Given>) -> Result<DecisionFields, String> {
     let target = question.target()?;
-    // A limit, because decisions can start fetches, which can delay fetches for bots. The semaphore is never closed.
-    let _turn = context.deciding.acquire().await;
+    // Decisions are limited because they can start fetches, which can delay fetches for bots. The semaphore is never
+    // closed.
+    let turn = context.deciding.clone().acquire_owned().await.ok();
     if let Some(given) = given {
         let (Given { generation, lookup }, question) = (given.clone(), question.clone());
         // Matching a long path with a long robots.txt takes long.
         let deciding = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
             let decision = proxy::decide_with(&generation, asked(&generation, &question, target), lookup);
             DecisionFields::new(&generation, question, &decision, None)
         });

@@ -44,10 +44,15 @@ pub(super) async fn metrics(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
     let format = Format::accepted(accept(&headers));
-    let _turn = context.counting.acquire().await;
+    // The semaphore is never closed.
+    let turn = context.counting.clone().acquire_owned().await.ok();
     let live = context.live.clone();
     // Counting many origins takes long.
-    let text = tokio::task::spawn_blocking(move || live.metrics_text(format)).await;
+    let text = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        live.metrics_text(format)
+    })
+    .await;
     let text = text.map_err(|_| Problem::Unavailable("the metrics cannot be read now; try again"))?;
     Ok(([(header::CONTENT_TYPE, format.content_type())], text))
 }

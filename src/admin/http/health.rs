@@ -12,7 +12,8 @@ pub(super) async fn alive() -> impl IntoResponse {
 }
 
 /// Returns 503 while robotgate stops, or cannot write the audit log or required evidence. A load balancer then sends
-/// bots to another proxy. Unless robotgate stops or the audit log is stalled, the text also names other problems.
+/// bots to another proxy. If robotgate is not stopping and can write the audit log, the text also lists
+/// other problems.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())
@@ -31,7 +32,7 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
             context.live.store().disk_trouble(),
             evidence.and_then(|evidence| evidence.trouble()),
             sealing.map(|()| "the audit log cannot be sealed; the operational log says why".to_owned()),
-            // Everybody may read this, so it does not quote the configuration.
+            // Clients can read this without a token, so it does not quote the configuration.
             rejected.map(|_| {
                 "the new configuration was rejected, and the old one applies; the operational log says why".to_owned()
             }),

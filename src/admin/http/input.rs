@@ -45,7 +45,7 @@ pub(super) struct DecideParams {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AssumedProof {
-    /// The bot has every proof that its configuration requires.
+    /// The client has the proof that the bot's configuration requires.
     #[default]
     Assumed,
     None,

@@ -38,7 +38,7 @@ struct State {
 
 #[derive(Debug, Clone, Copy)]
 struct Activity {
-    /// When the last response began, or the connection if there was no response yet.
+    /// When work on the last response began; before the first response, when the connection began.
     last: Instant,
     responding: bool,
     /// Since when bytes of a response wait for the client.
@@ -81,8 +81,8 @@ impl ConnectionLimiter {
         })
     }
 
-    /// If `address` has too many connections, waits until one of them has ended or is idle, and closes the longest idle
-    /// one.
+    /// If `address` has too many connections, closes the longest idle one. If none is idle, waits until one is idle or
+    /// ends.
     async fn make_room_for(&self, address: Option<IpAddr>) {
         let same_address = |state: &&Arc<State>| state.address == address;
         let is_full = || self.taken.lock().iter().filter(same_address).count() >= MAX_OF_ONE;
@@ -125,7 +125,7 @@ impl ConnectionPermit {
         self.state.activity.lock().sending = sending.then(Instant::now);
     }
 
-    /// Waits until this connection has to make room. That happens only while it is idle.
+    /// Waits until this connection has to make room. The limiter chooses only idle connections.
     pub(super) async fn wanted(&self) {
         self.state.closing.cancelled().await;
     }

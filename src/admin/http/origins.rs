@@ -73,7 +73,7 @@ impl Form for OriginParams {
 /// A response in JSON, with a Warning field if it may not show the latest changes.
 type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
-/// If the search takes too long, the page has fewer origins.
+/// Returns a page of the known origins. If the search takes too long, the page has fewer than `limit`.
 pub(super) async fn list(
     State(context): State<Arc<Context>>,
     StrictQuery(range): StrictQuery<ListParams>,
@@ -81,6 +81,11 @@ pub(super) async fn list(
     let limit = range.limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = range.search.to_ascii_lowercase();
     if range.sort.is_some() || range.order.is_some() || range.state.is_some() || range.offset.is_some() {
+        if !range.after.is_empty() {
+            let why = "\"after\" does not go with \"sort\", \"order\", \"state\" and \"offset\"; for the next page, send \
+                       \"offset\"";
+            return Err(Problem::Bad(why.to_owned()));
+        }
         let selection = Selection {
             search,
             sort: range.sort.unwrap_or(Sort::Origin),
@@ -160,6 +165,7 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
         held.truncate(limit);
         let rows = held
             .iter()
+            .filter(|(_, state)| state.is_known())
             .map(|(origin, state)| Row::held(origin, state, &policy, now));
         Page {
             origins: rows.collect(),

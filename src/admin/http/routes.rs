@@ -110,7 +110,7 @@ async fn guarded(mut response: Response) -> Response {
 const MAX_CONTENT: usize = 1024 * 1024;
 /// Time limit for a response, enough for a `decide` request with many URLs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// A page may load only files of this origin, and other pages may not show it in a frame.
+/// Keeps the page from loading files of other origins, and other pages from showing it in a frame.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -43,6 +43,9 @@ pub(super) async fn versions(
     StrictQuery(which): StrictQuery<Params>,
 ) -> Result<Json<SiteVersions>, Problem> {
     let origin = parse(&which.origin)?;
+    if which.from.is_some() && which.to.is_none() {
+        return Err(Problem::Bad("\"from\" needs \"to\": name both versions".to_owned()));
+    }
     let generation = context.live.generation();
     // The semaphore is never closed.
     let turn = context.assuming.clone().acquire_owned().await.ok();

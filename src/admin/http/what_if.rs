@@ -85,7 +85,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         .take(MAX_DECISIONS)
         .collect();
     let mut replayer = Replayer::with(texts(generation, store), 1, MAX_WEIGHT);
-    // If the store of evidence cannot be read, the response says which requests it would have needed it for.
+    // If the store of evidence cannot be read, the response says for which requests it was needed.
     let evidence = generation.config.evidence.as_ref();
     if let Some(Ok(history)) = evidence.map(|evidence| EvidenceReader::open(&evidence.path)) {
         replayer = replayer.with_history(history);

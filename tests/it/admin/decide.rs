@@ -282,6 +282,16 @@ async fn an_invalid_query_gets_an_error_that_shows_its_form() {
             "write ?search=TEXT&after=ORIGIN&limit=NUMBER",
         ),
         ("origins/detail", "origin is missing", "write ?origin=ORIGIN"),
+        (
+            "origins?sort=deny&after=http://a.example",
+            "\"after\" does not go with",
+            "for the next page, send \"offset\"",
+        ),
+        (
+            "origins/versions?origin=http://a.example&from=1",
+            "\"from\" needs \"to\"",
+            "name both versions",
+        ),
     ] {
         let expected = problem(&gate, &format!("/api/v1/{path}"), 400).await;
         assert!(

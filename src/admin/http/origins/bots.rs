@@ -27,8 +27,8 @@ pub(super) struct BotAtSite {
     /// When the bot's next request would be forwarded; `None` if `[pace]` does not delay it.
     not_before: Option<Timestamp>,
     pace_cause: Option<&'static str>,
-    /// What the site says about using its first page; `None` if the bot has no purposes, or if something else decides
-    /// first, such as a rule.
+    /// What the site says about the use of its path `/`; `None` if the bot has no purposes, or if something else
+    /// decides first, such as a rule.
     usage: Option<UsageFields>,
 }
 

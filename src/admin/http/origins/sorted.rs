@@ -1,5 +1,5 @@
-//! The list of origins sorted by any column, with a total. Reads all origins for each page if there is time, but soon
-//! drops those that cannot be on it.
+//! The list of origins sorted by any column, with a total. Reads all origins for each page if there is time, but does
+//! not keep those that cannot be on the page.
 
 use std::{
     cmp::Ordering,
