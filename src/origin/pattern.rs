@@ -64,7 +64,6 @@ impl FromStr for HostPattern {
             Some(bare) => (true, bare),
             None => (false, text),
         };
-        let bare = bare.strip_suffix('.').unwrap_or(bare);
         let wrong = |message| Err(HostPatternError(message));
         let one = |host| Ok(Self { host, subdomains });
         if let Some(below) = text.strip_prefix("*.") {
@@ -81,8 +80,8 @@ impl FromStr for HostPattern {
         if let (Ok(IpAddr::V6(address)), false) = (bare.parse(), subdomains) {
             return one(address.to_string());
         }
-        match url::Host::parse(bare) {
-            Ok(url::Host::Domain(name)) if !name.is_empty() && !name.contains("..") => one(name),
+        match &url::Host::parse(bare) {
+            Ok(url::Host::Domain(name)) if let Some(host) = without_root(name) => one(host.to_owned()),
             Ok(url::Host::Ipv4(address)) if !subdomains => one(address.to_string()),
             Ok(url::Host::Ipv6(address)) if !subdomains => one(address.to_string()),
             Err(_) if let Some(host) = without_port(bare) => wrong(format!(
@@ -95,8 +94,34 @@ impl FromStr for HostPattern {
     }
 }
 
+/// Returns the name without a final dot, or `None` if a label is empty.
+fn without_root(name: &str) -> Option<&str> {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    (!name.split('.').any(str::is_empty)).then_some(name)
+}
+
 fn without_port(text: &str) -> Option<&str> {
     let (host, port) = text.rsplit_once(':')?;
     let is_port = port.parse::<u16>().is_ok() && url::Host::parse(host).is_ok();
     is_port.then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_final_dot_is_dropped_and_empty_labels_are_refused() {
+        for text in ["a.example", "A.example.", "a.example\u{3002}", "a.example%2e"] {
+            let pattern: HostPattern = text.parse().expect(text);
+            assert!(pattern.covers("a.example") && pattern.covers("a.example."), "{text}");
+        }
+        for text in ["a.example..", "..a.example", "a..example", ".", "", "..."] {
+            let error = text.parse::<HostPattern>().expect_err(text);
+            assert!(
+                error.to_string().contains("is not a host; write a name like"),
+                "{error}"
+            );
+        }
+    }
 }
