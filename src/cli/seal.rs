@@ -168,15 +168,18 @@ impl SealArgs {
         })
     }
 
-    /// Fails if root would create files in a folder of another user, or below one. That user's proxy could not use them.
+    /// Fails if root would create files in a folder of another user, or below one. That user's proxy could not use
+    /// them.
     fn check_owner(folder: &Path) -> Result<(), SealCommandError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
         }
         let folder = std::path::absolute(folder).map_err(SealError::read(folder))?;
-        // Also look at symbolic links themselves: their owner could let root write elsewhere.
+        // The owner of a symbolic link could let root write elsewhere, so check the links and the folders behind them.
+        let real = folder.ancestors().find_map(|folder| folder.canonicalize().ok());
         let existing = folder
             .ancestors()
+            .chain(real.iter().flat_map(|real| real.ancestors()))
             .filter_map(|folder| fs::symlink_metadata(folder).ok());
         match existing.map(|folder| folder.uid()).find(|owner| *owner != 0) {
             Some(owner) => Err(SealCommandError::Owner { folder, owner }),
@@ -228,7 +231,7 @@ impl SealArgs {
         let mut text = String::new();
         let mut events = Vec::new();
         for proven in proven {
-            // The line's text must not choose another folder.
+            // The event is part of a file name, so it must not contain a path to another folder.
             let event: String = (proven.event.chars())
                 .filter(|c| c.is_ascii_lowercase() || *c == '-')
                 .collect();
@@ -286,7 +289,7 @@ fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
     };
     let keys = text.lines().filter(|line| !line.is_empty()).map(VerifierKey::parse);
     let keys = keys.collect::<Result<Vec<_>, _>>().map_err(SealCommandError::Key)?;
-    // `verify` trusts the keys in the folder if it gets none.
+    // Never return an empty list: with it, `verify` would trust the keys in the seal folder.
     match keys.is_empty() {
         true => Err(SealCommandError::NoKey { key: key.to_owned() }),
         false => Ok(keys),

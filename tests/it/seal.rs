@@ -288,12 +288,19 @@ async fn root_does_not_seal_into_the_folder_of_another_user() {
     let sealed = folder.path().join("seal");
     fs::create_dir(&sealed).expect("a folder");
     std::os::unix::fs::chown(&sealed, Some(OWNER), Some(OWNER)).expect("root may");
-    for args in [&[][..], &["rotate-key"]] {
-        let output = seal(folder.path(), args).await;
-        assert!(output.errors.contains("sudo -u '#12345' robotgate seal"), "{output:?}");
-        assert_eq!(output.code, Some(1));
+    let real = folder.path().join("real");
+    for is_link in [false, true] {
+        if is_link {
+            fs::rename(&sealed, &real).expect("renamed");
+            std::os::unix::fs::symlink(&real, &sealed).expect("a link of root");
+        }
+        for args in [&[][..], &["rotate-key"]] {
+            let output = seal(folder.path(), args).await;
+            assert!(output.errors.contains("sudo -u '#12345' robotgate seal"), "{output:?}");
+            assert_eq!(output.code, Some(1));
+        }
     }
-    assert_eq!(fs::read_dir(&sealed).expect("a folder").count(), 0);
+    assert_eq!(fs::read_dir(&real).expect("a folder").count(), 0);
 }
 
 #[tokio::test]
