@@ -146,7 +146,8 @@ fn bar(counts: &OutcomeCounts, most: u64) -> String {
 }
 
 fn parts(counts: &OutcomeCounts) -> [(&'static str, u64); 3] {
-    let allowed = counts.forwarded() - counts.not_enforced;
+    // A damaged log can count more requests as not enforced.
+    let allowed = counts.forwarded().saturating_sub(counts.not_enforced);
     [
         ("forwarded", allowed),
         ("unenforced", counts.not_enforced),
