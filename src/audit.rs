@@ -1,4 +1,4 @@
-//! The audit log: one JSON object a line, or text at a terminal. A decision can be explained from the log alone.
+//! The audit log: one JSON object a line, or text on standard output. A decision can be explained from the log alone.
 //!
 //! robotgate writes a `decision` record before it forwards or refuses the request, and a `robots` record before any
 //! decision uses a fetched robots.txt. If the disk is slow, requests wait. If it accepts no data, robotgate forwards no

@@ -67,8 +67,8 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// Fails if a file cannot be read or written, if the certificate is not valid at `now` or may not sign leaves, if
-    /// the key is not its key, or if only one file exists although no creation was interrupted.
+    /// Fails if the files cannot be read, created or used: for example if the certificate is not valid at `now` or may
+    /// not sign leaves, if the key does not belong to it, or if one file is missing and no creation was interrupted.
     pub fn load_or_create(
         certificate: &Path,
         key: &Path,

@@ -46,7 +46,7 @@ pub struct Bot {
 
 words! {
     /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the `Robots-Decision`
-    /// field use the same word.
+    /// field use the same words.
     #[derive(Default)]
     pub enum Enforcement {
         /// The request is refused.

@@ -77,7 +77,8 @@ pub struct Config {
     pub robots: Robots,
     pub refusals: Refusals,
     pub cache: Cache,
-    /// `[evidence]`: the store of the texts and configurations that decisions are based on, if there is one.
+    /// `[evidence]`: the store of the robots.txt files and configurations that decisions are based on. `None` if it is
+    /// not enabled.
     pub evidence: Option<EvidenceOptions>,
     /// `evidence.seal-path` and `evidence.seal-origin`: the seal folder, and the name of the audit log in checkpoints.
     pub seal: SealOptions,
@@ -213,7 +214,7 @@ impl Config {
             settings: Settings::default(),
             canonical: Canonical::default(),
         };
-        // A mistake in `audit.path` has been reported already.
+        // If `audit.path` is set but has a mistake, that has been reported already.
         if config.seals && config.audit.output.file().is_none() && file.span_of("audit.path").is_none() {
             file.checker.complain(
                 file.span_of("evidence.seal").unwrap_or_default(),
@@ -293,7 +294,8 @@ impl Config {
             .collect()
     }
 
-    /// Without `fleet.key-file`, robotgate cannot detect forged robots.txt copies on the fleet's server.
+    /// Returns a warning if there is a fleet, but no `fleet.key-file`: robotgate could not detect forged robots.txt
+    /// copies on the fleet's server.
     fn fleet_has_no_key(&self) -> Option<String> {
         let fleet = self.fleet.as_ref()?;
         fleet.settings.key.is_none().then(|| {
@@ -318,7 +320,7 @@ impl Config {
             .collect()
     }
 
-    /// If robotgate watches the folder of the audit log, each new line wakes the watcher.
+    /// Returns a warning if the audit log is in a folder that robotgate watches: each new line would wake the watcher.
     fn audit_is_watched(&self, file: Option<&Path>) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;

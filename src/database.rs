@@ -1,8 +1,8 @@
 //! Opens the redb databases of [`crate::store`] and [`crate::evidence`]. Renames a damaged file and starts a new one.
 //! Also records why a file cannot be written.
 //!
-//! This module never deletes a file that another program created, and never changes a file that another process has
-//! open.
+//! This module never deletes a file that another program created, and never changes a database that another process
+//! has open.
 
 use std::{
     any::Any,

@@ -3,8 +3,8 @@
 //!
 //! How a request is decided: [`Question::begin`] (in `ruling`) makes the decisions that need no robots.txt. For the
 //! others, `Question::find` lists the ways in which servers may read the path (the function `origin::readings`
-//! normalizes it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them,
-//! and takes the first that the rules disallow.
+//! normalizes it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of
+//! them, and takes the first that the rules disallow, or else the path as sent.
 //!
 //! All decisions are made here: for the proxy, the API, `explain`, replays and the `[[expect]]` cases of a
 //! configuration. Everything that reports a decision, such as the log, uses the same value.
@@ -70,16 +70,16 @@ pub struct Decision {
     pub forwarded: bool,
     /// The rule that decided, if there is one.
     pub rule: Option<RuleId>,
-    /// The reading of the path that decided, even if no rule matched it. `None` if no rules decided, for example
-    /// because the site has no robots.txt or because of the pace, and for a tunnel, whose path is not visible.
+    /// The form of the path that decided, even if no rule matched it. `None` for a tunnel, whose path is not visible,
+    /// and if rules did not decide, for example because the site has no robots.txt.
     pub reading: Option<Reading>,
     pub question: Question,
     /// What the cache knew of the origin's robots.txt, if it was looked up.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if this was known before the robots.txt was looked up. Or that the site's
-    /// `Crawl-delay` is too long (with the reason `pace`).
+    /// With the reason `egress`: why bots may not reach the origin, if this was known before the robots.txt was looked
+    /// up. With the reason `pace`: that the site's `Crawl-delay` is too long, if it is.
     pub prohibited: Option<String>,
-    /// `None` unless the verdict is `defer`.
+    /// Set if the verdict is `defer`.
     deferral: Option<Deferral>,
     /// What the site says about the purposes of the bot, if the decision depended on them.
     pub usage: Option<Box<UsageReport>>,
@@ -94,7 +94,7 @@ pub enum Exemption<'a> {
     Enforcement,
 }
 
-/// When the pace did not let a request be sent (`at`), when it may be sent at the earliest, and why.
+/// A request came at the time `at`, but the pace does not let it be sent before `not_before`. `cause` says why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deferral {
     pub at: SystemTime,
@@ -122,8 +122,8 @@ impl Decision {
         self
     }
 
-    /// Turns the decision into a refusal, which `enforcement` may only report. Removes the rule and the reading, which
-    /// led to the earlier verdict.
+    /// Turns the decision into a refusal. With the enforcement `report`, the request may still be forwarded. Removes
+    /// the rule and the reading, which led to the earlier verdict.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
@@ -137,8 +137,8 @@ impl Decision {
         }
     }
 
-    /// Returns how fast the bot may send requests to the site; `None` for no limits. `Crawl-delay` applies only to bots
-    /// for which robots.txt is enforced.
+    /// Returns how fast the bot may send requests to the site; `None` for no limits. A `Crawl-delay` counts only
+    /// if `[pace]` enforces it and the bot's enforcement is `enforce`.
     ///
     /// # Errors
     /// Fails if the site's `Crawl-delay` is longer than the configuration accepts.
@@ -268,7 +268,7 @@ impl Decision {
         Some((self.reading?, readings.text(self.reading?).into_owned()))
     }
 
-    /// Like [`read`](Self::read), but returns `None` for the path as it was sent.
+    /// Like [`read`](Self::read), but returns `None` if the path as it was sent decided.
     pub fn read_as(&self) -> Option<(Reading, Vec<u8>)> {
         self.reading.filter(|reading| *reading != Reading::Sent)?;
         self.read()
@@ -293,7 +293,7 @@ impl Decision {
     }
 
     /// Returns after how many seconds, at least 1, a request can be retried (`Retry-After`, RFC 9110 §10.2.3). `None`
-    /// unless the verdict is temporary.
+    /// if the verdict is not temporary.
     pub fn retry_after(&self) -> Option<u64> {
         let left = match (&self.deferral, &self.lookup) {
             (Some(Deferral { at, not_before, .. }), _) => not_before.duration_since(*at).unwrap_or(Duration::ZERO),

@@ -25,7 +25,7 @@ use crate::origin::{Host, Origin};
 pub struct Egress {
     pub resolver: Resolver,
     pub guard: Guard,
-    /// The addresses on which robotgate listens, which are never allowed.
+    /// The addresses on which robotgate itself listens. Bots may not reach them.
     pub listening: Listening,
 }
 

@@ -48,7 +48,6 @@ pub struct EvidenceOptions {
     pub required: bool,
 }
 
-/// The store of evidence.
 pub struct Evidence {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -85,7 +84,7 @@ pub struct EvidenceError {
 // === impl Evidence ===
 
 impl Evidence {
-    /// Starts the store, and waits at most `MAX_START` until it has stored the text of the configuration.
+    /// Starts the store, and waits at most four seconds until it has stored the text of the configuration.
     ///
     /// # Errors
     /// Fails if the store's thread cannot be started, or if the store is required and the text was not stored in time.
@@ -107,7 +106,7 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Stores the text of a new configuration before the configuration is used. Waits for this at most `MAX_START`.
+    /// Stores the text of a new configuration before the configuration is used. Waits for this at most four seconds.
     ///
     /// # Errors
     /// Fails if the store is `required` and the text was not stored in time.

@@ -115,7 +115,8 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
 /// Checks whether this process may create a file in `folder`, which need not exist yet. Creates nothing.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
-    // None of the ancestors of a relative path such as `a/b` may exist. It then means the working directory.
+    // A relative path such as `a/b` can be without an existing ancestor. Its folders are then created in the working
+    // directory.
     rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())
 }

@@ -49,7 +49,7 @@ pub struct Fleet {
     name: String,
     prefix: String,
     /// The first 8 bytes, in hex, of the digest of the profile and the User-Agent with which this robotgate fetches. A
-    /// part of the keys of copies, leases and tokens.
+    /// part of the keys under which the fleet's server stores copies, leases and fencing tokens.
     fetched_as: String,
     channel: Channel,
     /// How long to wait at most while another robotgate fetches a robots.txt.

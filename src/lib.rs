@@ -21,9 +21,8 @@
 //! The core, which uses no socket, no file and no clock:
 //!
 //! - [`robots`]: parses a robots.txt once and matches it many times. [`robots::Agent::decide_within`] returns the rule
-//!   that decides, with its line.
-//!   [`robots::explain()`], [`robots::statements`], [`robots::lint()`] and [`robots::changes()`] describe a robots.txt
-//!   to people.
+//!   that decides, with its line. [`robots::explain()`], [`robots::statements`], [`robots::lint()`] and
+//!   [`robots::changes()`] describe a robots.txt to people.
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path
 //!   ([`origin::readings`]), with which rules are compared.
 //! - [`bot`]: finds out which configured bot sends a request, from the client's proof ([`bot::Proof`]) and its
@@ -75,7 +74,7 @@
 //! - `parallel`: runs a function on several cores, for commands that read large logs.
 //! - `pem`: reads and writes certificates as PEM.
 //! - `ratelimited`: log lines that are written at most once a second.
-//! - `colour`, `columns`: colours on a terminal, and its width.
+//! - `colour`, `columns`: write colours on a terminal, and fit text to its width.
 //! - [`text`]: makes text from outside safe to show, and formats times and numbers.
 //! - `version`: the version with the commit, from `src/version/build.rs`.
 //! - [`service`]: the daemon around all this: starts, reloads and stops, and talks to systemd.
@@ -101,12 +100,13 @@
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
 //!   The imports of modules have no cycles. `tests/it/modules.rs` checks both rules.
 //! - Only [`decision`] can make a [`decision::Decision`], and only from a [`decision::Question`].
-//! - While robotgate runs, no decision ignores the result of the origin's last fetch, even if that fetch failed.
+//! - While robotgate runs, every decision takes the result of the origin's last fetch into account, even if that fetch
+//!   failed.
 //! - The credential in a CONNECT says only which bot sends the requests in it. What the bot may do depends on the
 //!   configuration that is current at each request.
 //! - No secret of robotgate, and no secret by which a bot proves who it is, reaches a log, an error or an origin.
 //! - A message with a known ambiguity, such as two different lengths, is refused before robotgate interprets it.
-//!   robotgate forwards no message as received, but writes a new one.
+//!   robotgate does not forward the head of a message as received, but writes a new head.
 //! - If systemd keeps the listening sockets, no connection is refused during a restart. A stop closes no connection in
 //!   the middle of a request, unless that request takes too long.
 //! - Over HTTP/1.1, robotgate reuses a connection to an origin only for requests that it can send again on another
@@ -123,7 +123,8 @@
 //!   set of counters.
 //! - `robotgate.internal` is a site of the proxy itself (`proxy::internal_site`), not an origin. Requests for it are
 //!   never resolved, forwarded or decided on.
-//! - Errors become HTTP in one place: `proxy::respond` for bots, `admin::http::problem` for operators.
+//! - Errors become HTTP responses in one place for bots, `proxy::respond`, and in one place for operators,
+//!   `admin::http::problem`.
 //! - A reload that fails changes nothing. Each decision uses all or nothing of a reload that succeeds. But new limits
 //!   of `[pace]` also apply to requests that already wait.
 //! - [`proxy`] never decides, and [`decision`] never acts.

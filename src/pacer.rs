@@ -111,8 +111,8 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Pauses requests to the origin, unless this robotgate sent it none lately: the fleet's server then reports the
-    /// pause again when the next request asks for a slot.
+    /// Pauses requests to the origin, because the fleet reported a pause. Does nothing if this robotgate sent the
+    /// origin no requests lately: the fleet's server reports the pause again when the next request asks for a slot.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {

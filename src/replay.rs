@@ -115,7 +115,7 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     let mut differences = contradictions(logged, config);
     let is_pace = logged.is(Reason::Pace);
     let decided = match is_as_logged(logged) {
-        // The robots.txt had allowed the request before it had to wait. This part can be decided again.
+        // The pace is applied to requests that the robots.txt lets through. That earlier step can be decided again.
         true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, texts).map(Some),
         true => Ok(None),
         false => decide(logged, config, texts).map(Some),

@@ -51,7 +51,7 @@ pub struct Period {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OutcomeCounts {
     pub(crate) requests: u64,
-    /// Requests that robotgate did not forward, or whose response the bot did not get because it forbids the use.
+    /// Requests that robotgate did not forward, or whose response it withheld because the response forbids the use.
     pub(crate) refused: u64,
     /// Requests that robotgate forwarded although the verdict was not `allow`.
     pub(crate) not_enforced: u64,

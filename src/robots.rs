@@ -1,5 +1,5 @@
-//! Parses robots.txt files and decides whether an agent may fetch a path, exactly as Google's open-source parser does
-//! or to the letter of RFC 9309 (see [`Profile`]).
+//! Parses robots.txt files and decides whether an agent may fetch a path, as Google's open-source parser does or to the
+//! letter of RFC 9309 (see [`Profile`]).
 //!
 //! It does no I/O and reads no clock. A decision allocates nothing, unless the RFC profile has to normalize the path.
 //!
@@ -304,8 +304,8 @@ impl RobotsTxt {
         self.profile
     }
 
-    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. For the lines about use, this
-    /// is the most that they can take.
+    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. The lines about use are
+    /// parsed later, so this counts the most memory that they can take.
     #[must_use]
     pub fn weight(&self) -> usize {
         let rules = match &self.rules {
@@ -341,7 +341,8 @@ impl RobotsTxt {
 // === impl Profile ===
 
 impl Profile {
-    /// RFC 9309 §2.2.2 always allows the robots.txt itself. Google's parser does not, but [`crate::decision`] does.
+    /// RFC 9309 §2.2.2 always allows the robots.txt itself. Google's parser does not. In Google's profile,
+    /// [`crate::decision`] usually allows it.
     fn always_allows(self, path: &[u8]) -> bool {
         self == Self::Rfc9309 && path == b"/robots.txt"
     }

@@ -2,7 +2,7 @@
 //!
 //! The SHA-256 of each line is an entry of a Merkle tree (RFC 6962 §2.1). A folder holds the tree as tiles
 //! (c2sp.org/tlog-tiles), with a checkpoint that an Ed25519 key signs (c2sp.org/tlog-checkpoint). Somebody who has the
-//! key can seal a changed log anew. But the new tree does not fit the checkpoints that were handed out before.
+//! key can seal a changed log anew. But then the tree no longer fits earlier checkpoints that cover a changed line.
 //!
 //! The modules `tree`, `note` and `compare` do no I/O.
 //!
@@ -48,7 +48,7 @@ pub struct SealOptions {
     pub path: PathBuf,
     /// The name that the log must have in its checkpoints. `None` accepts the name that the folder already uses.
     pub origin: Option<String>,
-    /// The name of the log in its checkpoints, if sealing creates the first key of the folder.
+    /// The name that the log gets if sealing creates the first key of the folder.
     pub new_origin: String,
 }
 
@@ -80,7 +80,7 @@ pub enum SealError {
     Origin { path: PathBuf, is: String, wanted: String },
     #[error("{}: no line of it is a record of an audit log", .0.display())]
     NoLog(PathBuf),
-    /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log, or tells sealing to go on.
+    /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log, or seals with `--go-on`.
     #[error("{0}. {GO_ON}")]
     Differs(String),
     #[error("{}: it is older than the last sealing; restore the whole folder from one backup", .0.display())]

@@ -1,6 +1,6 @@
 //! The daemon: starts, reloads on SIGHUP or when the configuration file changes, reopens the audit log on SIGUSR1, and
-//! stops on SIGTERM or SIGINT when the running exchanges have ended, at the latest after `proxy.shutdown-timeout`. It
-//! neither decides nor serves requests.
+//! stops on SIGTERM or SIGINT. Before it stops, it waits up to `proxy.shutdown-timeout` for the running exchanges to
+//! end. It neither decides nor serves requests.
 
 mod greeting;
 mod history;
@@ -55,7 +55,7 @@ struct Daemon {
 
 type Reloads = Arc<ArcSwapOption<LastReload>>;
 
-/// Why the daemon cannot start, or has stopped without a signal ([`Listening`](Self::Listening)).
+/// Why the daemon cannot start or, for [`Listening`](Self::Listening), why it stopped without a signal.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     #[error(transparent)]
@@ -79,8 +79,8 @@ impl Service {
     /// output.
     ///
     /// # Errors
-    /// Fails if the configuration is invalid or names something that is not available, and later with
-    /// [`ServiceError::Listening`] if a listener fails.
+    /// Fails if the daemon cannot start, for example because the configuration is invalid or an address is in use.
+    /// Fails later with [`ServiceError::Listening`] if a listener fails.
     pub fn run(sources: &Sources, log_format: LogFormat) -> Result<(), ServiceError> {
         // Take systemd's sockets first: this changes the environment, which only a single-threaded process may do.
         let inherited = Inherited::from_env();
@@ -99,7 +99,7 @@ impl Service {
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
         raise_file_limit();
-        // Watch before reading, so that no change is missed.
+        // Watch the configuration file before reading it, so that no change is missed.
         let source = WatchedConfig::begin(sources);
         let config = expect::load(sources)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -116,7 +116,7 @@ impl Service {
             inherited,
             notifier,
         ));
-        // `serve` has already given the remaining tasks time to end.
+        // Do not wait for the remaining tasks: `serve` has given them time to end.
         runtime.shutdown_background();
         ended
     }
@@ -221,7 +221,8 @@ impl Service {
             }
             waiting.abort();
             daemon.close_socket().await;
-            // Write the history before the cache file is closed: until then, no other robotgate writes the history.
+            // Save the history before the cache file is closed. While this process has the cache file open, no other
+            // robotgate writes the history.
             keeping.finish().await;
             close_files(live, signal, Some(aborted)).await;
         };
@@ -267,7 +268,8 @@ impl Daemon {
         }
     }
 
-    /// Must be called before the cache file is closed.
+    /// Closes and removes the Unix socket. Call this before the cache file is closed: afterwards, the path can be
+    /// the socket of another robotgate.
     async fn close_socket(&self) {
         if let Some(socket) = self.socket.lock().await.take() {
             socket.stop().await;
@@ -275,7 +277,8 @@ impl Daemon {
     }
 }
 
-/// Makes the path of the configuration file absolute, for hints with commands that people run in another folder.
+/// Makes the path of the configuration file absolute. robotgate's hints contain commands with this path, and people may
+/// run them in another folder.
 fn absolute(sources: &Sources) -> Sources {
     let mut sources = sources.clone();
     if let Some(file) = &mut sources.file
@@ -315,7 +318,7 @@ async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     }
 }
 
-/// An exchange can take two sockets, and the usual limit is 1,024 open files.
+/// Raises the limit of open files to the maximum. An exchange can take two sockets, and the usual limit is 1,024.
 fn raise_file_limit() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;

@@ -47,7 +47,7 @@ pub struct Store {
     cache: Cache<Origin, Held, HeldWeight, DefaultHashBuilder, Departed>,
     departed: Departed,
     in_flight: Arc<InFlightFetches>,
-    /// The running fetches, which `stopping` cancels, and the calls that give their results to the fleet.
+    /// Tasks that fetch, which `stopping` cancels, and tasks that give the results of fetches to the fleet.
     running: TaskTracker,
     stopping: CancellationToken,
     disk: Option<Arc<Disk>>,
@@ -75,7 +75,7 @@ pub struct Memory {
     pub origins: usize,
     pub bytes: u64,
     pub max_bytes: u64,
-    /// Running and queued fetches.
+    /// Number of running and queued fetches.
     pub fetches: usize,
 }
 
@@ -83,7 +83,7 @@ pub struct Memory {
 
 impl Store {
     /// Creates a store that keeps about `max_bytes` in memory, including the page cache of `disk`. With a `disk`, it
-    /// also stores all copies there.
+    /// also stores the copies there.
     pub fn new(max_bytes: u64, disk: Option<Disk>) -> Self {
         let max_bytes = max_bytes - disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         let expected = usize::try_from(max_bytes / TYPICAL_WEIGHT).unwrap_or(usize::MAX);
@@ -115,8 +115,8 @@ impl Store {
         }
     }
 
-    /// Creates a store of another document, with about `max_bytes` of memory of its own. It uses the file of `robots`,
-    /// and [`end_fetches`](Self::end_fetches) of either store ends the fetches of both.
+    /// Creates a store for another document, which keeps about `max_bytes` in memory. It shares the file on disk with
+    /// the store `robots`. [`end_fetches`](Self::end_fetches) of either store ends the fetches of both.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,
@@ -143,7 +143,7 @@ impl Store {
         usize::try_from(share).unwrap_or(usize::MAX)
     }
 
-    /// Ends the wait after each failed fetch: the next request for its origin fetches the robots.txt again.
+    /// Ends the waits after failed fetches: the next request for such an origin fetches the robots.txt again.
     pub fn retry_failures(&self) {
         self.retry_from
             .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);

@@ -163,7 +163,7 @@ pub(crate) fn micros_since_1970(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, micros)
 }
 
-/// Returns `None` outside the years 1 to 9999.
+/// Converts a time to a date and time in UTC. Returns `None` outside the years 1 to 9999.
 pub(crate) fn calendar(time: SystemTime) -> Option<UtcDateTime> {
     let calendar = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => {
@@ -188,8 +188,8 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// Calls `then` with the text of the time. Formatting with the crate `time` would be too slow for the four
-    /// timestamps of a request.
+    /// Calls `then` with the text of the time. Does not format it with the crate `time`, which would be too slow: each
+    /// request needs several timestamps.
     pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
             // The text is ASCII, so this cannot fail.

@@ -89,8 +89,8 @@ impl ProxyError {
 /// Checks that pingora would verify the certificate of `origin` for the origin's name.
 ///
 /// # Errors
-/// Fails for an https origin if the name has three or more labels and an underscore in the first one. pingora replaces
-/// such underscores.
+/// Fails for an https origin if the name has three or more labels and an underscore in the first one. pingora would
+/// replace this underscore, and verify the certificate for another name.
 pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     let Host::Name(name) = &origin.host else {
         return Ok(());
@@ -105,7 +105,7 @@ pub fn check_name(origin: &Origin) -> Result<(), Fault> {
 }
 
 /// Connects to `origin` at `address`, which the egress guard has checked. TCP and TLS together take at most `within`.
-/// Always verifies the certificate, even if the origin's host is an IP address.
+/// For https, verifies the certificate, even if the origin's host is an IP address.
 ///
 /// # Errors
 /// Fails if the connection cannot be made.
@@ -138,8 +138,8 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
 }
 
 /// Returns how long connecting to the next address may take. Each of the `left` untried addresses gets an equal share
-/// of the remaining time, so that an address that does not respond leaves time for the next, but at least a second (or
-/// `total`, if that is less).
+/// of the remaining time, so that an address that does not respond leaves time for the next. The share is at least a
+/// second, or `total` if that is less.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))

@@ -78,11 +78,9 @@ pub struct UsagePolicy {
     pub unknown: Unknown,
 }
 
-/// A set of purposes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purposes(u8);
 
-/// A label of a vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The label as sites write it.

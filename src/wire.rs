@@ -90,7 +90,8 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Waits for bytes and returns them, or none at the end of the connection. Has no buffer while it waits.
+    /// Waits for bytes and returns them, or none at the end of the connection. Holds no memory for a read buffer while
+    /// it waits.
     pub async fn read_some(&self) -> io::Result<BytesMut> {
         std::future::poll_fn(|cx| {
             let mut inner = self.0.lock();
@@ -184,7 +185,7 @@ pub fn poll_some<const MOST: usize, T>(
     Poll::Ready(Ok(take(read.filled())))
 }
 
-/// Returns where the first empty line after another line ends. Lines may end in CRLF or LF.
+/// Returns the end of the first empty line that follows another line. Lines may end in CRLF or LF.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     let ends = memchr::memchr_iter(b'\n', bytes);
     ends.filter_map(|end| match &bytes[end + 1..] {
@@ -283,7 +284,8 @@ impl AsyncRead for Wire {
             return Poll::Pending;
         }
         if inner.ahead.is_empty() {
-            // A session would read up to 64 KiB, which would wait in memory for a client that may be slow.
+            // Limit the read: a session would read up to 64 KiB, which would wait in memory for a client that may be
+            // slow.
             let before = buf.filled().len();
             let mut some = (&mut inner.stream).take(MAX_READ);
             ready!(Pin::new(&mut some).poll_read(cx, buf))?;

@@ -113,7 +113,7 @@ impl Copies {
         loop {
             let found = Self::look(path, config, warn);
             match found {
-                // Another command may have the file open only briefly, or a starting proxy has no socket yet.
+                // Try again: another command closes the file soon, or a proxy that is starting creates its socket soon.
                 Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }
@@ -200,7 +200,7 @@ impl Copies {
                 Ok(Forgot {
                     forgotten: file.forget(origin)?,
                     origin: name.clone(),
-                    // Only a running proxy can tell the fleet's server.
+                    // Nobody tells the fleet's server, because only a running proxy can do that.
                     fleet_told: has_fleet.then_some(false),
                 })
             },

@@ -144,7 +144,7 @@ impl Row {
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
-    /// `state` already has the profile of `policy`, and `bytes` is the size of its last copy.
+    /// `state` must have the profile of `policy` (see `under`). `bytes` is the size of its last copy.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
         let copy = match answer {

@@ -73,8 +73,8 @@ impl Serving {
         Some(Self { stop, task })
     }
 
-    /// Stops accepting and removes the socket; begun responses are completed. Call this before the cache file is
-    /// closed, or it can remove the socket of the next process.
+    /// Stops accepting connections and removes the socket. Does not wait for responses that have begun. Call this
+    /// before the cache file is closed, or it can remove the socket of the next process.
     pub async fn stop(self) {
         self.stop.cancel();
         // A panic is already on stderr.

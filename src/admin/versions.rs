@@ -236,7 +236,7 @@ fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
 
 /// The value of [`Difference::rules`] if the rules and groups are the same.
 pub const UNCHANGED: &str = "unchanged";
-/// Digits of a SHA-256 that are shown, and that are needed to name a version.
+/// How many digits of a SHA-256 are shown, and how many are at least needed to name a version.
 const SHOWN_DIGITS: usize = 12;
 const MIN_DIGITS: usize = 6;
 /// How long to search for the shortest difference.

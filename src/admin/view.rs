@@ -1,5 +1,7 @@
-//! Reads the cache file for an operator. Callers can read a part at a time, because the database keeps all pages that a
-//! running read may still need. The functions block, and never change the file.
+//! Reads the cache file for an operator. The functions block, and never change the file.
+//!
+//! While a read runs, the database cannot reuse the pages that the read may still need. So callers can read the file in
+//! parts.
 
 use std::time::SystemTime;
 
@@ -16,7 +18,7 @@ use crate::{
 /// The origin at which the next part of the file begins; `None` at the end.
 pub(super) type Next = Option<String>;
 
-/// Of the next `limit` origins from `start` on, returns those whose name contains `filter`.
+/// Reads the next `limit` origins, beginning with `start`, and returns those whose name contains `filter`.
 pub(super) fn rows(
     file: &CopyFile,
     start: &str,
@@ -34,7 +36,7 @@ pub(super) fn rows(
     Ok((rows, next))
 }
 
-/// Adds the next `limit` origins from `start` on to `count`.
+/// Adds the next `limit` origins, beginning with `start`, to `count`.
 pub(super) fn count(
     file: &CopyFile,
     start: &str,

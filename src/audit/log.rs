@@ -4,16 +4,16 @@
 //!
 //! - When [`Enqueued::wait_until_written`] returns `Ok`, write(2) has returned for the whole line. The line survives a
 //!   `kill -9`, but it is not synced: a machine that loses power can lose the last seconds.
-//! - Lines are in the log whole and in the order in which they were submitted.
-//! - No submitted line is dropped. After a disk error, writing continues at the byte where it stopped. A request that
-//!   has waited for its line for [`MAX_WAIT`] gets an [`AuditError`], and the line is written later. Only lines that
-//!   still cannot be written when the log is closed or dropped are lost, and the loss is logged.
+//! - The log has the lines in the order in which they were submitted, and never mixes two of them.
+//! - While the log is open, it drops no submitted line. After a disk error, writing continues at the byte where it
+//!   stopped. A request that has waited for its line for [`MAX_WAIT`] gets an [`AuditError`], and the line is written
+//!   later. If lines cannot be written when the log is closed or dropped, they are lost, and the loss is logged.
 //! - A line that no request waits for is written within 40 ms if the output works.
 //!
 //! # Who writes
 //!
-//! Lines that arrive at about the same time are a batch, which is written by one write(2). Only one thread writes at a
-//! time, and it holds no lock while it writes.
+//! Lines that arrive at about the same time are a batch, which is usually written by one write(2). Only one thread
+//! writes at a time, and it holds no lock while it writes.
 //!
 //! - If the output is a regular file and fast, a request that waits for its line writes the batch on its own thread
 //!   (`inline`). No other thread has to be woken.
@@ -90,7 +90,7 @@ pub enum AuditError {
     Stdout(io::Error),
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
-    /// The line is not written yet. It will be if the output accepts data again before the log ends.
+    /// The line is not written. The log still writes it if the output accepts data again before the log ends.
     #[error("the audit log cannot be written")]
     Stalled,
     /// The line is not in the log and never will be.

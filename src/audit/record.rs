@@ -99,8 +99,8 @@ fields! {
         pub status: Option<u16>,
         /// The address of the origin itself. `redirects` has those of redirect targets.
         pub upstream: Option<String>,
-        /// Bytes of content that were read, after decoding. `null` without a complete response, after a 304 and after
-        /// too many redirects.
+        /// Bytes of content that were read, after decoding. `null` if the fetch failed, after a 304 and after too many
+        /// redirects.
         pub bytes: Option<usize>,
         /// Duration of the fetch, without the time in the queue.
         pub duration_us: Option<u64>,
@@ -169,7 +169,7 @@ records! {
         pub line: Option<u32>,
         /// The name of the group that applies, as written in the robots.txt.
         pub group: Option<&'a str>,
-        /// How the path was read to check the rules: `sent`, `normalized` or `strict`. `null` if no rules were checked.
+        /// The reading of the path that decided: `sent`, `normalized` or `strict`. `null` if no rules decided.
         pub reading: Option<&'static str>,
         /// The path and query in this reading, if they differ from those in `url`.
         pub read_as: Option<&'a str>,
@@ -261,11 +261,12 @@ records! {
         pub fetched: Option<Timestamp>,
         /// These fields are empty or `null` for a file from the fleet.
         pub redirects: FetchFields<'a>,
-        /// What was used before the fetch: `file`, `none` (no such file) or `unreachable`; `null` if nothing was known.
+        /// What was known before the fetch: `file`, `none` (no such file) or `unreachable` (no fetch has succeeded);
+        /// `null` if nothing was known.
         pub held: Option<&'static str>,
-        /// What is used after the fetch, in the same words as `held`.
+        /// What is known after the fetch, in the same words as `held`.
         pub holds: Option<&'static str>,
-        /// Digests of the files that are used before the fetch (`held_sha256`) and after it (`tdmrep_sha256`).
+        /// Digests of the file known before the fetch (`held_sha256`) and of the one known after it (`tdmrep_sha256`).
         pub held_sha256: Option<Sha256>,
         pub tdmrep_sha256: Option<Sha256>,
         /// Number of valid entries in the file.
@@ -300,7 +301,7 @@ records! {
         pub robots_sha256: Option<Sha256>,
         pub robots_status_before: Option<u16>,
         pub robots_status: Option<u16>,
-        /// Whether any rule is different: `changed` or `unchanged`; `null` if the texts were not compared.
+        /// `unchanged` if the rules and groups are the same, otherwise `changed`; `null` if nothing was compared.
         pub rules: Option<&'static str>,
         /// Number of rules that only the new text has (`rules_added`) or only the old text has (`rules_removed`).
         pub rules_added: usize,
@@ -311,7 +312,7 @@ records! {
         pub statements_removed: usize,
         pub added: Json<Vec<ChangedStatement>>,
         pub removed: Json<Vec<ChangedStatement>>,
-        /// Whether a list in this record was too long and was cut.
+        /// Whether a list in this record is incomplete.
         pub cut: bool,
         /// How the new text changes the decisions about recent requests: `stricter`, `looser`, `both`, `none` or
         /// `unknown`.
@@ -337,11 +338,11 @@ records! {
         pub config_file: Option<&'a str>,
         pub config_sha256: Sha256,
         pub pid: u32,
-        /// Includes the addresses of the operator's page and API.
+        /// Includes the addresses of the operators' page and API.
         pub listen: &'a [SocketAddr],
     }
 
-    /// robotgate has stopped. This is the last record of a run, unless robotgate was killed or crashed.
+    /// robotgate has stopped. This is the last record of a run. It is missing if robotgate was killed or crashed.
     pub struct StopRecord<'a> as "stop" {
         pub time: Timestamp,
         pub instance: &'a str,
@@ -386,7 +387,7 @@ pub struct ChangedGroup<'a> {
     pub removed: Vec<ChangedRule>,
 }
 
-/// A recent request that the new robots.txt would decide differently.
+/// A recent request that only one of the two texts, the old or the new robots.txt, allows.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct ChangeExample {
     /// The id of the decision.
@@ -399,7 +400,8 @@ pub struct ChangeExample {
     pub line: Option<u32>,
 }
 
-/// A value that serde writes as JSON. serde is slow, so only rare records and rare fields use it.
+/// A value that serde writes as JSON. This is slower than the other implementations of `Value`, so most fields do not
+/// use it.
 #[derive(Debug, Default)]
 pub struct Json<T>(pub T);
 

@@ -125,8 +125,8 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
         Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
         Err(_) => return Err("its keyUsage cannot be read"),
     }
-    // RFC 5280 does not define `extendedKeyUsage` for authorities. If an authority's certificate has it, clients
-    // require `serverAuth` in it.
+    // RFC 5280 §4.2.1.12 expects `extendedKeyUsage` in leaf certificates. If an authority's certificate has it, many
+    // clients require `serverAuth` in it.
     match certificate.extended_key_usage() {
         Ok(None) => Ok(()),
         Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),

@@ -63,7 +63,7 @@ fn make(cause: impl ToString) -> AuthorityError {
     AuthorityError::Make(cause.to_string())
 }
 
-/// Ten years: when the certificate expires, every client must be told to trust another one.
+/// Ten years, so that clients seldom have to be told to trust a new certificate.
 const LIFE: Duration = Duration::from_secs(3652 * 24 * 60 * 60);
 
 /// A clock that shows an earlier time than 2025-01-01 is wrong.

@@ -151,5 +151,5 @@ const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ED25519, &PKCS_ED25519),
 ];
 
-/// 160 bits, in bytes (RFC 7093 §2).
+/// Length of a key identifier in bytes: 160 bits (RFC 7093 §2).
 const KEY_ID_LENGTH: usize = 20;

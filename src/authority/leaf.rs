@@ -1,6 +1,6 @@
 //! Leaf certificates: what they contain, and how long they are valid. This module never reads the clock.
 //!
-//! The leaves pass the strict modes of OpenSSL and Python.
+//! A leaf has what the strict modes of OpenSSL and Python require.
 
 use std::{
     sync::Arc,
@@ -119,7 +119,7 @@ pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// How long before its issue a certificate begins to be valid, for clients whose clocks are slow.
 pub(super) const BACKDATE: Duration = Duration::from_secs(60 * 60);
 
-/// RFC 5280 appendix A.1, `ub-common-name`.
+/// Maximum length of a common name, in characters (RFC 5280 appendix A.1, `ub-common-name`).
 const MAX_COMMON_NAME: usize = 64;
 
 #[cfg(test)]

@@ -190,8 +190,8 @@ impl Leaf {
     }
 }
 
-/// Builds a server configuration that presents `leaf` whatever server name a client sends: for an IP address, it sends
-/// none. Accepts no early data, which could be replayed (RFC 8446 §8).
+/// Builds a server configuration that presents `leaf` whatever server name a client sends: for an IP address, clients
+/// send none. Accepts no early data, which could be replayed (RFC 8446 §8).
 fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<ServerConfig, MintError> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

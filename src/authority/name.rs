@@ -26,8 +26,8 @@ pub enum NameError {
 
 /// Checks whether a certificate can contain the name of `host` (RFC 5280 §4.2.1.6).
 ///
-/// No wildcards, and no NUL, which some clients take for the end of the name. RFC 1123 forbids `_` and hyphens at the
-/// ends of a label, but some real hosts have such names.
+/// Refuses wildcards, and NUL, which some clients take for the end of the name. Accepts `_`, and hyphens at the ends of
+/// a label: RFC 1123 forbids them, but some real hosts have such names.
 pub(super) fn check(host: &Host) -> Result<(), NameError> {
     let Host::Name(name) = host else {
         return Ok(());
@@ -49,7 +49,8 @@ pub(super) fn check(host: &Host) -> Result<(), NameError> {
             return Err(NameError::Character);
         }
     }
-    // Clients take such a name for an address, and compare it only with iPAddress entries (RFC 9110 §4.3.5).
+    // Clients take a name like `192.0.2.1` for an address, and compare it only with iPAddress entries (RFC 9110
+    // §4.3.5).
     if name.parse::<Ipv4Addr>().is_ok() {
         return Err(NameError::Address);
     }

@@ -1,8 +1,8 @@
 //! The two files of an authority: its certificate and its key. This module never overwrites or removes them, and does
 //! not judge what they contain.
 //!
-//! The process can be killed at any time while it creates the pair, and another process can try to create the same
-//! pair. So the process holds a lock on the key's directory during all steps:
+//! The process can be killed at any time while it creates the pair, so it works in three steps. Another process can try
+//! to create the same pair, so it holds a lock on the key's directory during all of them:
 //!
 //! 1. It writes both files completely under temporary names and flushes them to the disk.
 //! 2. It links each to its final name, which fails if that name exists already.

@@ -86,7 +86,7 @@ impl ShowArgs {
         let mut found = EvidenceReader::open(&path)
             .and_then(|reader| reader.read(&[sha256]))
             .map_err(unreadable)?;
-        // The store also has robots.txt files.
+        // The store contains robots.txt files too, so check that the text is a configuration.
         let is_config =
             |text: &Vec<u8>| std::str::from_utf8(text).is_ok_and(|text| text.parse::<toml::Table>().is_ok());
         found

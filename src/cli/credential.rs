@@ -94,7 +94,7 @@ enum CredentialError {
     Input(io::Error),
 }
 
-/// Runs the command.
+/// Adds, removes or lists credentials, and prints the result.
 pub fn run(args: &CredentialArgs) -> ExitCode {
     let output = configured(args).and_then(|(config, path, options)| match &args.action {
         Action::Add { name, stdin } => add(&config, &path, name, *stdin, &options),
@@ -237,7 +237,7 @@ fn read_stdin() -> Result<String, CredentialError> {
     Ok(text)
 }
 
-/// In bytes. Any valid secret is shorter.
+/// Maximum number of bytes to read from standard input. Any valid secret is shorter.
 const MAX_INPUT: u64 = 4096;
 
 const NEXT: &str = "\nA running robotgate reads the credentials file again by itself. To be sure, reload robotgate:\n\

@@ -268,7 +268,7 @@ fn certificates(path: &Path, given: bool, sources: &Sources) -> Result<Vec<Certi
     pem::roots(&pem).map_err(|why| EnvError::Certificate(path.display().to_string(), why))
 }
 
-/// Describes why this user cannot read the certificate, and what to do about it. `given` says whether `--ca` names it.
+/// If this user cannot read the certificate, says why, and what to do about it. `given` says whether `--ca` names it.
 fn unreadable(path: &Path, given: bool, sources: &Sources) -> Option<String> {
     let shown = path.display();
     let export = export(sources);

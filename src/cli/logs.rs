@@ -13,7 +13,7 @@ use time::{Date, OffsetDateTime, format_description::well_known::Rfc3339, macros
 
 use crate::{config::units, report::Period};
 
-/// Reads a file of the audit log, some thousand lines at a time.
+/// Reads a file of the audit log, about [`CHUNK`] bytes at a time.
 pub(super) struct LogReader {
     path: PathBuf,
     input: Box<dyn BufRead>,
@@ -94,7 +94,8 @@ impl LogReader {
     }
 }
 
-/// Returns the first line of a regular file. From a pipe, [`LogReader`] could not read that line again.
+/// Returns the first line of a regular file. Reads nothing from a pipe, because [`LogReader`] could not read that line
+/// again.
 pub(super) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut line = Vec::new();

@@ -54,7 +54,7 @@ struct ReplayOutput {
     decisions: u64,
     same: u64,
     different: u64,
-    /// Decisions that depended on an address, a credential or the pace, and are taken from the log.
+    /// The number of decisions that are not made again, because they depended on an address, a credential or the pace.
     as_logged: u64,
     /// The number of decisions that cannot be replayed, by the reason why.
     not_replayable: BTreeMap<String, u64>,
@@ -308,7 +308,8 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
         &format!("{}, {}, forwarded: {}", logged.verdict, logged.reason, logged.forwarded),
     );
     let enforcement = Some(&*logged.enforcement).filter(|word| *word != Enforcement::Enforce.as_str());
-    // The line `enforcement` already says that the bot is exempt everywhere.
+    // If a bot is exempt everywhere, the exemption is not a host but the word "enforcement". The line `enforcement`
+    // shows this.
     let host = logged.exemption.as_deref().filter(|host| *host != "enforcement");
     let exceptions = [
         ("enforcement", enforcement),

@@ -116,7 +116,8 @@ pub fn run(args: &WhatIfArgs) -> ExitCode {
     finish(output(args))
 }
 
-/// Returns what to print, and whether no decision changes. A decision that cannot be made again counts as unchanged.
+/// Returns what to print, and `true` if the decisions stay the same. A decision that cannot be made again counts as
+/// unchanged.
 fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let sources = args.overrides.sources(args.config.as_deref())?;
     let is_change = args.config.is_some() || !args.overrides.is_empty();
@@ -199,7 +200,7 @@ fn add_to_list(list: &mut String, logged: &LoggedDecision<'_>, effect: Effect, d
         &logged.url,
         rule.as_deref().unwrap_or(decision.reason.as_str()),
     ];
-    // `plain_message` escapes the tabs in a rule.
+    // `plain_message` escapes the tabs inside a field, so tabs only separate fields.
     let line = line.map(|field| plain_message(field, MAX_LINE));
     let _ = writeln!(list, "{}", line.join("\t"));
 }

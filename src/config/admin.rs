@@ -22,13 +22,12 @@ const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
 /// The `[admin]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Addresses to listen on. Only addresses with port 0 can occur twice. If the list is empty, the admin API
-    /// answers only on the socket next to the cache file.
+    /// Addresses to listen on. Only addresses with port 0 can occur twice. If the list is empty, only the socket next
+    /// to the cache file leads to the admin API.
     pub listen: Vec<SocketAddr>,
     /// The token that clients of the admin listener must present. Without a token, the API can listen only on loopback
     /// addresses.
     pub token: Option<AdminToken>,
-    /// The file with the token.
     pub token_file: Option<PathBuf>,
 }
 

@@ -65,7 +65,7 @@ impl<'c> Checker<'c> {
         (complaints, self.keys.into_inner())
     }
 
-    /// Does not call `key` if nothing is recorded.
+    /// Records the key that `key` returns. If nothing is recorded, does not call `key`.
     pub(super) fn record(&self, key: impl FnOnce() -> Key) {
         if self.recording != Recording::Nothing {
             self.keys.borrow_mut().push(key());

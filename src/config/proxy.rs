@@ -30,7 +30,7 @@ const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::
 /// Allowed values of `tunnel-timeout`. The WebSocket of a bot can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
-/// No machine can serve more than ten million connections or requests, so a larger limit is probably a mistake.
+/// Allowed numbers of connections, requests and so on. A limit of more than ten million is probably a mistake.
 const COUNTS: RangeInclusive<u32> = 1..=10_000_000;
 const COUNTS_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 
@@ -43,9 +43,11 @@ pub struct Proxy {
     pub threads: usize,
     /// The name of this proxy in the fields Via (RFC 9110 §7.6.3) and Proxy-Status (RFC 9209 §2). It is a token.
     pub name: Arc<str>,
-    /// Whether robotgate adds itself to the Via field of forwarded requests. It always does so for responses.
+    /// Whether robotgate adds itself to the Via field of forwarded requests. For forwarded responses, it does so
+    /// anyway.
     pub via: bool,
-    /// Whether all responses to allowed requests have a `Robots-Decision` field.
+    /// Whether responses to allowed requests have a `Robots-Decision` field even if the site forbids no use of their
+    /// content.
     pub annotate_allowed: bool,
     /// Names of the request fields that are not forwarded.
     pub strip: Vec<HeaderName>,

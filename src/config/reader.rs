@@ -88,7 +88,7 @@ pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// `message` is serde's, which lists the choices in back quotes.
+/// Returns the error for an unknown choice `name`. `message` is serde's error, which lists the choices in back quotes.
 pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     let choices: Vec<&str> = choices(message).collect();
     format!(

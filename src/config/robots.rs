@@ -18,7 +18,7 @@ use crate::robots::Profile;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 
-/// How long a copy may be valid. With less than a second, every request would need a fetch.
+/// Allowed times for which a copy is valid. With less than a second, nearly every request would need a fetch.
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
 /// Allowed numbers of simultaneous fetches. Each fetch uses a connection and up to 600 kB of memory.
@@ -130,7 +130,8 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     }
 }
 
-/// `retry-first` and `retry-busy` may not exceed `retry-longest`, which lowers their defaults if necessary.
+/// Reads the times between attempts. `retry-first` and `retry-busy` may not exceed `retry-longest`. If one of them is
+/// not set, its default is lowered to `retry-longest` if necessary.
 fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     let keys = ["retry-first", "retry-busy", "retry-longest"];
     let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));

@@ -91,7 +91,7 @@ fn value(kind: &Kind) -> Value {
             let text = json!({ "type": "string", "pattern": units::size_pattern() });
             json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, text] })
         }
-        // `object` makes the schema of a table.
+        // Not used: the function `object` makes the schema of a table.
         Kind::Table | Kind::Tables => json!({}),
     }
 }
@@ -150,7 +150,7 @@ impl<'d> Descriptions<'d> {
         let values = match kind {
             Kind::Duration(range) | Kind::Size(range) => Some(&**range),
             Kind::Text | Kind::Texts | Kind::TextOrTexts | Kind::Date | Kind::Ports => *values,
-            // The schema itself lists the values of the other kinds.
+            // For the other kinds, the schema lists the values in a form that editors read.
             _ => None,
         };
         Some(match values {

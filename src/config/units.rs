@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Units of time in nanoseconds, from large to small. robotgate reads all names, and prints only the first of a unit.
+/// Units of time in nanoseconds, from large to small. robotgate reads all names of a unit, and prints the first.
 const TIMES: &[(&[&str], u128)] = &[
     (&["w", "week", "weeks"], 604_800_000_000_000),
     (&["d", "day", "days"], 86_400_000_000_000),

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::files;
 
-/// How long robotgate waits after a change before it reads the files. An editor saves a file in less time.
+/// How long robotgate waits after a change before it reads the files. Most editors save a file in less time.
 const QUIET: Duration = Duration::from_millis(100);
 /// Maximum number of symbolic links on the way to a file. More are probably a loop, and Linux does not follow them
 /// either.
@@ -54,18 +54,10 @@ pub enum WatchError {
     #[error("cannot watch files for changes (if a limit is the cause, raise fs.inotify.max_user_instances): {0}")]
     Start(#[source] notify::Error),
     #[error("cannot watch {} for changes (if a limit is the cause, raise fs.inotify.max_user_watches): {source}", directory.display())]
-    Directory {
-        directory: PathBuf,
-        /// The system's error.
-        source: notify::Error,
-    },
+    Directory { directory: PathBuf, source: notify::Error },
     /// The path cannot be made absolute.
     #[error("cannot watch {} for changes: {source}", path.display())]
-    Path {
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Path { path: PathBuf, source: io::Error },
 }
 
 // === impl Watcher ===
@@ -114,7 +106,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`Watcher::new`].
+    /// Fails if a directory cannot be watched. The list is changed nevertheless.
     pub fn follow(&mut self, beside: &[PathBuf]) -> Result<(), WatchError> {
         if self.beside.iter().map(|watched| &watched.path).eq(beside) {
             return Ok(());
@@ -194,8 +186,8 @@ impl Watcher {
         self.files().flat_map(|file| directories(&file.path)).collect()
     }
 
-    /// Watches exactly the directories that contain a watched file or a symbolic link on the way to one. A directory
-    /// can change just before it is watched, so this repeats until nothing changes, but at most [`MAX_ROUNDS`] times.
+    /// Watches the directories that [`directories`] returns for the files, and no others. A directory can change just
+    /// before it is watched, so this repeats until nothing changes, but at most [`MAX_ROUNDS`] times.
     fn watch_directories(&mut self) -> Result<(), WatchError> {
         let mut result = Ok(());
         for _ in 0..MAX_ROUNDS {
@@ -208,7 +200,8 @@ impl Watcher {
         result
     }
 
-    /// Renews existing watches too, because a name may belong to a different directory now.
+    /// Watches `directories`, and ends all other watches. Renews existing watches too, because a name may belong to a
+    /// different directory now.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
             // This fails only if the directory or its watch no longer exists.
@@ -251,8 +244,8 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Reading a file causes an event too. This module reads the files itself, so without this filter, each read would
-/// cause the next.
+/// Returns false for an event that only says that a file was opened or read. This module reads the files itself, so
+/// such an event would cause the next read.
 fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }

@@ -34,7 +34,7 @@ pub enum FetchError {
     /// [`NetworkError::Prohibited`].
     #[error("{0}")]
     Prohibited(String),
-    /// An error in a restored state, which has only the error's text.
+    /// An error in a restored state. Only the text of the error was saved.
     #[error("{0}")]
     Earlier(String),
     #[error("it is still being fetched")]
@@ -96,7 +96,7 @@ impl Failure {
             return requested.max(MIN_RETRY_AFTER).min(retry.longest);
         }
         match self.error {
-            // For example, robotgate has too many open files.
+            // robotgate itself failed, for example because it has too many open files.
             FetchError::Network {
                 kind: NetworkError::Internal,
                 ..

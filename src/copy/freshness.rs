@@ -11,8 +11,9 @@ pub struct Freshness(pub Option<Duration>);
 // === impl Freshness ===
 
 impl Freshness {
-    /// Computes `max-age` minus `Age`, or else `Expires` minus `Date` (without a `Date`, minus `received`). The
-    /// lifetime is zero for `no-store`, `no-cache` and an `Expires` that is not a date (RFC 9111 §5.3).
+    /// Returns `max-age` minus `Age`. Without a `max-age`, returns `Expires` minus `Date`, or minus `received` if there
+    /// is no `Date`. The lifetime is zero for `no-store`, `no-cache` and an `Expires` that is not a date (RFC 9111
+    /// §5.3).
     pub fn from_headers(headers: &HeaderMap, received: SystemTime) -> Self {
         let max_age = headers
             .get_all(header::CACHE_CONTROL)
@@ -37,8 +38,8 @@ impl Freshness {
     }
 }
 
-/// Returns the delay that `Retry-After` asks for (RFC 9110 §10.2.3), counted from `received`. Returns the longest of
-/// several, because a server in front of the site may have added its own.
+/// Returns the delay that `Retry-After` asks for (RFC 9110 §10.2.3), counted from `received`. If there
+/// are several, the longest counts, because a server in front of the site may have added its own.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
     let delay = |value: &http::HeaderValue| match date(value) {
         Some(date) => Some(date.duration_since(received).unwrap_or(Duration::ZERO)),
@@ -70,7 +71,7 @@ fn age(headers: &HeaderMap) -> Duration {
         .unwrap_or(Duration::ZERO)
 }
 
-/// Some servers send a fraction, which RFC 9110 does not allow. It is rounded up.
+/// Parses a number of seconds and rounds it up. Some servers send a fraction, which RFC 9110 does not allow.
 fn seconds_rounded_up(text: &str) -> Option<Duration> {
     let (integer, fraction) = text.trim().split_once('.').unwrap_or((text, "0"));
     let has_rest = !seconds(fraction)?.is_zero();

@@ -11,7 +11,7 @@ use crate::text::words;
 words! {
     /// How a lookup got what robotgate knows of an origin's robots.txt.
     pub enum CacheStatus {
-        /// The cache had a valid result of an earlier fetch, which may have failed.
+        /// The cache had a result of an earlier fetch that was still valid. The result can be a failure.
         Hit = "hit",
         /// This request started a fetch and waited for it.
         Miss = "miss",
@@ -20,7 +20,7 @@ words! {
         Stale = "stale",
         /// This request waited for a fetch that another request had started.
         Collapsed = "collapsed",
-        /// A fetch was needed but got no permit while the request waited, because other fetches were running.
+        /// A fetch was needed, but it did not start while the request waited, because too many others were running.
         Queued = "queued",
     }
 }
@@ -32,7 +32,7 @@ pub struct Lookup {
     pub status: CacheStatus,
     /// How long the request waited for the disk and for fetches.
     pub waited: Duration,
-    /// When the lookup ended.
+    /// The time for which [`answer`](Self::answer) evaluates the state, usually the end of the lookup.
     pub at: SystemTime,
     /// Whether the request stopped waiting before the fetch that it needed had ended.
     pub pending: bool,
@@ -57,7 +57,8 @@ impl Lookup {
 
     /// Creates a lookup that finds the copy of `state` even if it has expired at `now`.
     pub(crate) fn of_held(state: Arc<OriginState>, now: SystemTime, policy: &Policy) -> Self {
-        // When the site last answered, the copy was valid. It can be older than that answer, which can be a 304.
+        // The copy was valid when the site last answered. Do not use the time when the copy was fetched: the site may
+        // have confirmed the copy later, with a 304.
         let at = state.current().and(state.answered()).unwrap_or(now);
         Self::at_once(state, at, policy)
     }

@@ -9,8 +9,8 @@ use crate::{origin::Scheme, robots::Profile};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginResponse {
     pub status: u16,
-    /// For a 2xx other than 206, at most the first 500 KiB (RFC 9309 §2.5), or 1 MiB of a `tdmrep.json`. For a 5xx, the
-    /// beginning. Otherwise empty.
+    /// For a 2xx other than 206: the content, up to the limit of 500 KiB (RFC 9309 §2.5), or 1 MiB for a `tdmrep.json`.
+    /// For a 5xx: the beginning of the content. Otherwise empty.
     pub body: Vec<u8>,
     /// If the content exceeds the limit: the bytes that were read after the last whole line. They are not parsed.
     pub cut_off: Vec<u8>,
@@ -146,7 +146,7 @@ impl Meaning {
     }
 
     /// Returns a failure if an FTP server refuses the login (`status` 403) and the origin has a `current` copy with
-    /// rules; otherwise, returns `self`. The server may only be busy, so the rules must stay in force.
+    /// rules. Otherwise, returns `self`. The server may just be busy, and its rules must then stay in force.
     #[must_use]
     pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {
@@ -165,7 +165,7 @@ impl Meaning {
             })
         };
         match received.status {
-            // robotgate asked for no range, so this is an error of the server.
+            // robotgate asked for the whole file, so a partial response is an error of the server.
             206 => failed(),
             200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
                 status: received.status,
@@ -186,7 +186,8 @@ pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
     status == 429 && profile == Profile::Google
 }
 
-/// Looks for whole phrases, such as "page not found". A single word on an error page must not allow access to a site.
+/// Returns whether the page contains a whole phrase such as "page not found". A single word on an error page must not
+/// allow access to a site.
 fn says_not_found(page: &[u8]) -> bool {
     let page: Vec<u8> = page
         .split(u8::is_ascii_whitespace)

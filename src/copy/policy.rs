@@ -16,7 +16,7 @@ pub struct Policy {
     pub default_ttl: Duration,
     /// How long robotgate remembers that a site has no robots.txt, if the response specifies no lifetime.
     pub no_robots_ttl: Duration,
-    /// Every response is valid for at least `min_ttl` and at most `max_ttl`, even if it asks for less or more.
+    /// A response is valid for at least `min_ttl` and at most `max_ttl`, even if it asks for less or more.
     pub min_ttl: Duration,
     pub max_ttl: Duration,
     /// Whether a 5xx with a page that says "not found" is treated as a 404.
@@ -58,11 +58,12 @@ pub enum WithoutCopy {
 /// How long to wait before retrying a failed fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// Delay after the first failure. It doubles with each further failure in a row.
+    /// Delay after the first failure, for most kinds of failure. It doubles with each further failure in a row.
     pub first: Duration,
     /// Delay after a 429 or 503 without `Retry-After`.
     pub busy: Duration,
-    /// Maximum delay, even if the server asks for a longer one. A random part of at most a tenth is added.
+    /// Maximum delay, even if the server asks for a longer one. Then a random part of at most a tenth is added, so the
+    /// actual delay can be longer.
     pub longest: Duration,
 }
 

@@ -14,12 +14,12 @@ pub struct RobotsCopy {
     pub sha256: Sha256,
     pub fetched: SystemTime,
     pub status: u16,
-    /// The ETag. `None` after redirects, because an ETag belongs to one URL (RFC 9110 §8.8.3).
+    /// `None` after redirects, because an ETag belongs to one URL (RFC 9110 §8.8.3).
     pub etag: Option<Box<str>>,
     /// Whether this is certainly the whole `/robots.txt` of the site. `false` for a text that was cut at the size
     /// limit, or that came through a redirect.
     pub complete: bool,
-    /// The entries of a `tdmrep.json`. A copy of this document has no rules.
+    /// The entries, if this is a copy of a `tdmrep.json`. Such a copy has no robots.txt rules.
     pub tdmrep: Option<Arc<TdmRep>>,
 }
 
@@ -53,7 +53,7 @@ impl RobotsCopy {
         }
     }
 
-    /// Parses the copy's text again with another profile, which makes no difference for a `tdmrep.json`.
+    /// Parses the copy's text again with another profile. A `tdmrep.json` means the same in every profile.
     #[must_use]
     pub fn under(&self, profile: Profile) -> Self {
         let parse = match self.tdmrep {

@@ -2,7 +2,7 @@
 //! current time say what applies to the origin, and whether to fetch again.
 //!
 //! Times are wall-clock times, because copies outlive a restart. If the clock was set back, a response can seem to come
-//! from the future. If that is by more than a minute, the response is not used, and robotgate fetches again.
+//! from the future. A response from more than a minute in the future counts as expired, and robotgate fetches again.
 
 mod amend;
 mod answer;
@@ -160,8 +160,8 @@ impl OriginState {
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
         let (since, attempts) = match &self.failing {
-            // Do not use the earlier of `failing.since` and `now`: after the clock was set back, the failures would
-            // seem to last longer.
+            // Keep `failing.since` even if `now` is earlier. If the clock was set back, `now` may be too early, and the
+            // failures would later seem to have lasted too long.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
             Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),
@@ -179,7 +179,7 @@ impl OriginState {
                 attempts,
                 tried: now,
                 // A saved state has the delay in whole microseconds. Round it here already, so that saving does not
-                // change it.
+                // change the delay.
                 retry: Duration::from_micros(micros(delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)))),
                 last: failure,
             }),
@@ -230,7 +230,7 @@ impl OriginState {
         self.answered.as_ref().filter(|answered| answered.is_fresh(now, policy))
     }
 
-    /// Makes the next retry due immediately, if the last fetch failed.
+    /// Returns the state with its next retry due immediately, if the last fetch failed.
     #[must_use]
     pub fn retrying_now(&self) -> Self {
         let mut state = self.clone();
@@ -240,12 +240,12 @@ impl OriginState {
         state
     }
 
-    /// Returns whether the last fetch failed because bots may not reach the origin.
+    /// Returns whether the last fetch failed because the egress guard refused the origin.
     pub fn is_prohibited(&self) -> bool {
         self.failure().is_some_and(Failure::is_prohibited)
     }
 
-    /// Returns whether the robots.txt has to be fetched.
+    /// Returns whether the robots.txt has to be fetched, and whether a request has to wait for the fetch.
     pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
         let fresh = self.fresh(now, policy);
         match (fresh, &self.failing) {
@@ -335,7 +335,8 @@ impl OriginState {
     }
 
     /// Returns the latest of three times: when the last response expires, when the last fetch ended, and when the last
-    /// copy was received. The cache file and the fleet's server keep the state until some time after that.
+    /// copy was received. The cache file and the fleet's server keep the state for some time after that, if they have
+    /// room.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
@@ -353,7 +354,7 @@ impl OriginState {
         size_of::<Self>() + self.copies().map(|copy| copy.weight()).sum::<usize>()
     }
 
-    /// Iterates over the copies. A copy that is both the current and the last good one comes once.
+    /// Iterates over the current and the last good copy. If they are the same copy, returns it once.
     fn copies(&self) -> impl Iterator<Item = &Arc<RobotsCopy>> {
         let current = self.current();
         let last_good = self
@@ -421,8 +422,8 @@ impl LastResponse {
 // === impl FailureSeries ===
 
 impl FailureSeries {
-    /// Returns whether the origin has failed for `deny_for` and was tried recently. The next retry can then run in the
-    /// background.
+    /// Returns whether the origin has failed for `deny_for` and was tried recently. If so, requests need not wait for
+    /// the next retry.
     fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
@@ -460,7 +461,7 @@ fn can_be(now: SystemTime) -> bool {
     now >= SystemTime::UNIX_EPOCH + EARLIEST
 }
 
-/// Returns zero if the clock ran backwards.
+/// Returns the time from `since` to `now`, or zero if the clock ran backwards.
 fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }

@@ -34,10 +34,10 @@ pub struct Subject {
 /// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The path is visible. No rule can disallow `/robots.txt` if the request is for it `alone`: a GET or HEAD whose
-    /// header fields name no other resource.
+    /// The path is visible. If it is `/robots.txt` and `alone` is true, no rule can disallow the request. `alone` means
+    /// that the request is a GET or HEAD, and that its header fields name no other resource.
     Path { alone: bool },
-    /// A CONNECT. Unless robotgate intercepts it, the decision applies to the origin as a whole.
+    /// A CONNECT. If robotgate does not intercept it, the decision applies to the origin as a whole.
     Tunnel {
         /// The reason in the `[[https.tunnel]]` entry for this host, if there is one.
         exception: Option<Arc<str>>,
@@ -50,9 +50,10 @@ pub struct Terms {
     pub https_mode: HttpsMode,
     pub unverifiable: Unverifiable,
     pub unidentified: Unidentified,
-    /// For requests of bots that are not configured, and for requests that name no bot.
+    /// Applies to requests of bots that are not configured, and to requests that name no bot.
     pub enforcement: Enforcement,
-    /// Whether the rules must also allow the path as common servers may read it (`robots.strict-paths`).
+    /// Whether the rules must allow not only the path as sent, but also each form in which common servers may read it
+    /// (`robots.strict-paths`).
     pub strict_paths: bool,
     pub policy: Policy,
     /// `None` for no limits on how fast bots may send requests.
@@ -142,8 +143,8 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question whether a request for a URL is allowed. For HTTPS that robotgate does not intercept, it
-    /// asks about the CONNECT. `exception` is the reason in the `[[https.tunnel]]` entry for the host.
+    /// Creates the question whether a request for a URL is allowed. For HTTPS that robotgate does not intercept,
+    /// the question is about the CONNECT. `exception` is the reason in the `[[https.tunnel]]` entry for the host.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -186,9 +187,10 @@ impl Question {
         }
     }
 
-    /// Returns `exempt` for a host in the bot's `exempt-hosts`, or else the bot's enforcement. Without a configured
-    /// bot, returns that of the terms. But returns `enforce` for a client whose required proof is missing, whose proof
-    /// is wrong, or that names no bot although it has a proof or sends several User-Agent fields.
+    /// Returns `exempt` for a host in the bot's `exempt-hosts`, or else the bot's enforcement. For a client that is no
+    /// configured bot, returns the enforcement of the terms. A client whose proof is wrong, or missing although it is
+    /// required, gets `enforce`. So does a client that names no bot although it has a proof or sends several User-Agent
+    /// fields.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,

@@ -11,8 +11,8 @@ pub enum Basis {
     Configuration,
     /// The destination, or the client's proof. A replay takes such a decision from the log.
     Network,
-    /// The time or the number of the requests, such as their pace. A replay takes such a decision from the log, unless
-    /// the verdict is `deny` because the `Crawl-delay` is too long.
+    /// The time or the number of the requests, such as their pace. A replay takes such a decision from the log. But if
+    /// the verdict is `deny` because the `Crawl-delay` is too long, the replay decides again.
     Clock,
 }
 
@@ -242,7 +242,7 @@ reasons! {
 }
 
 impl Reason {
-    /// Returns whether a refusal for this reason is only reported.
+    /// Returns whether a refusal for this reason is only reported, so that the request is still forwarded.
     pub(super) fn is_only_reported(self, enforcement: Enforcement) -> bool {
         enforcement == Enforcement::Report && (self.basis() == Basis::Site || self == Reason::Unidentified)
     }

@@ -44,7 +44,7 @@ struct Ruling {
     reading: Option<Reading>,
     /// Whether a tunnel is forwarded although the verdict is `unverifiable`.
     passes: bool,
-    /// Only for a bot with purposes.
+    /// What the site says about the purposes of the bot, if the bot has purposes and they matter.
     usage: Option<Box<UsageReport>>,
 }
 
@@ -84,8 +84,8 @@ impl Question {
 
     /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin.
     ///
-    /// Unless this step refuses it, a request for the robots.txt itself (RFC 9309 §2.2.2) or of an exempt bot is
-    /// allowed.
+    /// If this step does not refuse a request for the robots.txt itself (RFC 9309 §2.2.2) or of an exempt bot, it
+    /// allows the request.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &self.scope) {
@@ -105,8 +105,8 @@ impl Question {
         Begun::Decided(self.into_decision(found, None, prohibited))
     }
 
-    /// Decides a CONNECT that robotgate will intercept. Unless it is refused, this returns `None`, because each request
-    /// in the tunnel gets its own decision.
+    /// Returns the decision to refuse a CONNECT that robotgate would intercept. `None` if the CONNECT is not refused:
+    /// each request in the tunnel then gets its own decision.
     pub fn before_interception(self, prohibited: Option<String>) -> Option<Decision> {
         let refused = self.out_of_bounds(prohibited.as_ref())?;
         Some(self.into_decision(refused, None, prohibited))

@@ -106,7 +106,8 @@ impl NeedsTdmrep {
         decision
     }
 
-    /// If the file reserves one reading of the path (forbids text and data mining for it), that reading decides.
+    /// Returns what the file says about the path. If the file reserves one reading of the path (forbids text and data
+    /// mining for it), that reading decides.
     fn reservation(&self, file: &TdmRep, mut budget: usize) -> Result<Option<Reservation>, TooLong> {
         if let Scope::Tunnel { .. } = self.0.question.scope {
             return Ok(file.find_any());

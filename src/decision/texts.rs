@@ -38,9 +38,9 @@ pub struct DecisionTexts<'a> {
     pub challenge: bool,
     /// The proofs that would be accepted, if the request is refused because the client showed none that is valid.
     pub proofs: Option<ProofKinds>,
-    /// In seconds. `None` unless the verdict is temporary.
+    /// In seconds. `None` if the verdict is not temporary.
     pub retry_after: Option<u64>,
-    /// `None` unless the verdict is `defer`.
+    /// Set if the verdict is `defer`.
     pub not_before: Option<SystemTime>,
     /// `None` if the reason is not `pace`.
     pub pace_cause: Option<Cause>,

@@ -13,12 +13,12 @@ use crate::{
     usage::{Label, Purpose, Purposes, UseRefusal, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
 };
 
-/// What a site says about the purposes of a bot. Only for a bot with purposes.
+/// What a site says about the purposes of a bot. A decision on a bot without purposes has no such report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageReport {
     pub purposes: Purposes,
     pub said: Vec<UseStatement>,
-    /// Why the verdict is `deny` because of a purpose of the bot, if it is.
+    /// If the verdict is `deny` because of a purpose of the bot: which purpose, and why.
     pub refused: Option<UseRefusal>,
     /// `None` if the decision does not depend on the site's `tdmrep.json`.
     pub tdmrep: Option<TdmrepState>,
@@ -204,8 +204,8 @@ impl Decision {
         self.reason == Reason::Usage && matches!(refused, Some(UseRefusal::Pending(_)))
     }
 
-    /// Returns whether a forbidden use can still change the verdict. It cannot change a refusal, even if robotgate only
-    /// reports that.
+    /// Returns whether a forbidden use can still change the verdict. It cannot change a refusal, not even one
+    /// that robotgate only reports.
     fn can_settle(&self) -> bool {
         match self.verdict {
             Verdict::Allow => true,

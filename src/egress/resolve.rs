@@ -113,7 +113,8 @@ impl Resolver {
                 }
             }
         };
-        // If there is no IPv4 address, the query for one may have failed, so the next lookup should ask again.
+        // Do not cache addresses without an IPv4 address: the query for it may have failed, so the next lookup should
+        // ask again.
         if found.addresses.iter().any(IpAddr::is_ipv4) {
             self.0.found.insert(name.clone(), found.clone());
         }
@@ -147,7 +148,7 @@ impl From<NetError> for ResolveError {
     }
 }
 
-/// Returns the addresses of a name, IPv4 first.
+/// Returns the addresses that the hosts file has for a name, IPv4 first. `None` if it has none.
 fn in_hosts_file(hosts: &Hosts, name: &Name) -> Option<Resolved> {
     let lookups =
         [RecordType::A, RecordType::AAAA].map(|kind| hosts.lookup_static_host(&Query::query(name.clone(), kind)));

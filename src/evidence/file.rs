@@ -78,7 +78,7 @@ impl EvidenceFile {
         Ok(Self { database, id })
     }
 
-    /// If this fails, nothing is changed.
+    /// Writes a batch in one transaction, and removes what is old or has no room. If this fails, nothing is changed.
     pub(super) fn write(&self, batch: &Batch<'_>) -> Result<WriteOutcome, FileError> {
         let mut transaction = self.database.begin_write()?;
         // Otherwise, opening the file after a kill would repair it by reading the whole file.
@@ -94,7 +94,8 @@ impl EvidenceFile {
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());
                 let size = match known {
-                    // Another robotgate whose clock is ahead can have recorded a later day.
+                    // The use on this day is already recorded, or another robotgate whose clock is ahead recorded a
+                    // later day.
                     Some((day, _)) if day >= batch.day => continue,
                     Some((day, size)) => {
                         days.remove((day, &sha256.0))?;
@@ -187,5 +188,5 @@ const ROWS_KEY: &str = "history-bytes";
 pub(super) const VERSION: u64 = 1;
 /// Maximum number of texts and versions that one write removes because they are old or take too much room.
 const MAX_REMOVED: usize = 10_000;
-/// Maximum bytes of a text. A robots.txt has 500 KiB at most; a configuration can be longer.
+/// Maximum bytes of a text that is read. Only a configuration can come near it.
 const MAX_TEXT: u64 = 64 * 1024 * 1024;

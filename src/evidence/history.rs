@@ -115,7 +115,7 @@ impl<'t> HistoryTables<'t> {
         }
     }
 
-    /// Returns the row whose version has not been seen for the longest time.
+    /// Returns a row whose version was last seen on the earliest day.
     pub(super) fn oldest(&self) -> Result<Option<OldRow>, FileError> {
         let oldest = self.ends.first()?;
         Ok(oldest.map(|(key, _)| {

@@ -27,7 +27,7 @@ pub(super) struct Queue {
     callers: Vec<oneshot::Sender<bool>>,
     /// For texts in the file, the day on which this process last recorded their use. Can be incomplete, to save memory.
     known: HashMap<Sha256, u32>,
-    /// The answers that wait to be written.
+    /// The answers of sites that wait to be written.
     seen: Vec<Sighting>,
     /// By the hash of the origin: its last answer, and the day on which this process recorded it. Can be incomplete, to
     /// save memory.

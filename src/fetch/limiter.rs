@@ -49,7 +49,7 @@ pub struct FetchPermit {
 // === impl FetchLimiter ===
 
 impl FetchLimiter {
-    /// Creates a limiter for `max_fetches` concurrent fetches, and for at least one.
+    /// Creates a limiter for `max_fetches` concurrent fetches, but at least one.
     pub fn new(max_fetches: usize) -> Self {
         Self {
             permits: FairSemaphore::new(max_fetches.max(1)),
@@ -106,7 +106,7 @@ impl FetchPermit {
 
 /// A fetch that takes longer than this is slow. Most take a fraction of this time.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// A slow fetch can always run for this time, which is the default of `robots.wait`.
+/// A slow fetch does not end because of other fetches before this time, which is the default of `robots.wait`.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ fn without_secrets(url: &str) -> String {
     let authority = shown.split_once("//").map_or(shown, |(_, authority)| authority);
     match shown.rsplit_once('@') {
         Some((_, host)) => format!("…@{host}{left_out}"),
-        // A password with a `?` or `#`.
+        // The `?` or `#` may belong to a password, so leave out its beginning too.
         None if rest.contains('@') && !authority.contains(['/', '\\']) => "…".to_owned(),
         None => format!("{shown}{left_out}"),
     }

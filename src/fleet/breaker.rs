@@ -74,8 +74,8 @@ impl Breaker {
         was_closed
     }
 
-    /// Returns whether a failure after `time` counts, and no success followed it. Always `true` while the breaker is
-    /// not closed.
+    /// Returns whether a failure that counts came after `time`, without a success after it. Returns `true` while the
+    /// breaker is not closed.
     pub(super) fn has_failed_since(self, time: Instant) -> bool {
         match self {
             Self::Closed { last, .. } => last.is_some_and(|last| last > time),

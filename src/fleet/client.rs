@@ -39,7 +39,7 @@ pub(super) struct FleetClient {
     /// `None` while the breaker is open. Only a probe stores a connection, shortly before the breaker closes. Code that
     /// removes the connection must hold the lock of the breaker.
     connection: ArcSwapOption<Connection>,
-    /// Counts the attempts to connect. The count of an attempt identifies its connection.
+    /// Number of attempts to connect so far. The number of the attempt identifies a connection.
     connections: AtomicU64,
     breaker: Mutex<Breaker>,
     /// Why the breaker is not closed.
@@ -116,12 +116,12 @@ impl FleetClient {
     }
 
     /// Returns when this robotgate last began to subscribe, by the fleet server's clock, in microseconds since 1970.
-    /// Messages from before that must be ignored, because somebody may have repeated them.
+    /// The caller must ignore messages from before that, because somebody may have sent old messages again.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
 
-    /// Asks the fleet's server for its time, in microseconds since 1970.
+    /// Returns the fleet server's time, in microseconds since 1970, or `None` if the call fails.
     pub(super) async fn time(&self) -> Option<u64> {
         match self.call(&TIME.prepare_invoke(), TIME_CALLS * self.call_timeout).await {
             Ok(Value::Int(now)) => u64::try_from(now).ok(),
@@ -149,8 +149,8 @@ impl FleetClient {
         match bounded(time_left, script.invoke_async(&mut connection.redis.clone())).await {
             Ok(value) => {
                 connection.answered();
-                // A background call can have a longer time limit. If it succeeds slowly, requests would still not get
-                // answers in time.
+                // A background call can have a longer time limit. If it succeeds slowly, do not reset the count of
+                // failures, because a request would not have got this answer in time.
                 if began.elapsed() <= self.call_timeout {
                     self.breaker.lock().call_succeeded();
                 }
@@ -258,7 +258,8 @@ impl FleetClient {
         Ok(())
     }
 
-    /// Returns whether the subscription succeeded. Without messages, this robotgate finds copies later, by polling.
+    /// Subscribes to `channel` and returns whether that succeeded. Without the messages, this robotgate learns later
+    /// that another one has fetched a copy, because it has to poll.
     async fn subscribe(&self, connection: &Connection) -> bool {
         let mut redis = connection.redis.clone();
         let subscribed = bounded(CONNECT_TIMEOUT, async {

@@ -96,7 +96,8 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // A copy that is not newer is of no use. Ask again: the server does not return the same copy twice.
+                    // A copy that is not newer than `known` is of no use. Ask again: the server leaves out the copy
+                    // that `seen` identifies.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }
@@ -136,7 +137,7 @@ impl Fleet {
                 .unwrap_or(Err(CopyRejection::Corrupt)),
             false => decode(),
         };
-        // The key depends on the profile, so a copy with another profile is corrupt.
+        // The key depends on the profile (`robots.profile`), so a copy that was made with another one is corrupt.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
             false => Err(CopyRejection::Corrupt),
@@ -273,8 +274,8 @@ const POLL: Duration = Duration::from_millis(250);
 const LARGE: usize = 16 * 1024;
 
 /// Returns one of three: the stored copy, if the robotgate has not seen it yet; the token of a new lease; or nothing,
-/// if another robotgate holds the lease. A robotgate that already holds the lease gets it again, because the answer to
-/// its earlier call was lost.
+/// if another robotgate holds the lease. If the robotgate that asks holds the lease, it gets a new token, because the
+/// answer to its earlier call was lost.
 ///
 /// All scripts in this file except [`PUBLISH`] get the keys of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
@@ -328,7 +329,8 @@ return 1";
     Script::new(&[IF_HOLDER, end].concat())
 });
 
-/// Returns the fleet server's time, which the message to the other robotgates must contain.
+/// Deletes the copy, the lease and the token. Returns the fleet server's time, which the message to the other
+/// robotgates must contain.
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

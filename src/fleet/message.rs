@@ -1,5 +1,5 @@
-//! The messages that robotgates send each other through the fleet's server: a fetch has ended, the fleet forgets an
-//! origin, or an origin has asked for a pause.
+//! The messages that robotgates send each other through the fleet's server: a fetch has ended, an operator made the
+//! fleet forget an origin, or an origin has asked for a pause.
 //!
 //! Anybody who can publish on the server's channel can repeat a message. So the last two kinds carry the server's time
 //! and, if the robotgates share a key, a tag. A robotgate ignores such a message if it is too old, from before the
@@ -120,7 +120,7 @@ impl Channel {
         }
     }
 
-    /// Returns `None` if the tag is wrong or the text is not valid.
+    /// Parses a published message. Returns `None` if the tag is wrong or the text is not valid.
     pub(super) fn read(&self, published: &str) -> Option<Message> {
         let Some(secret) = &self.secret else {
             return Message::parse(published);

@@ -63,8 +63,8 @@ impl Fleet {
         is_sound.then_some(slot)
     }
 
-    /// Returns how long to wait for the next slot at an origin, without reserving it. `None` if the fleet's server does
-    /// not answer.
+    /// Returns how long to wait for the next slot at an origin, without reserving it. `None` if the fleet's server
+    /// gives no valid answer.
     pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<NextSlot> {
         let answer = self.ask_for_slot(origin, gap, -1, self.client.call_timeout).await?;
         let [_, wait, pause] = numbers(&answer)?;
@@ -114,8 +114,8 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // A response begins a new incident only if its request was sent after the last incident began. Report the
-            // request as `NEWS` older, because it may have been sent before this robotgate knew of an incident that
+            // A response begins a new incident only if its request was sent after the last incident began. Report a
+            // request as older by `NEWS`, because it may have been sent before this robotgate knew of an incident that
             // another robotgate had reported.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
@@ -166,7 +166,8 @@ local now = time[1] * 1000000 + time[2]";
 
 /// Reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the pause
 /// (`until`), when the last incident `began`, and the number `n` of incidents that began without a `Retry-After` and
-/// are not forgotten yet. An incident is a 429 or 503, together with later ones to requests that were sent before it.
+/// are not forgotten yet. An incident begins with a 429 or 503. A later 429 or 503 belongs to the same incident if its
+/// request was sent before the incident began.
 ///
 /// Ignores values that no script writes, such as a pause of more than a day. Otherwise, a wrong clock or value on the
 /// server could stop the robotgates forever.

@@ -2,7 +2,7 @@
 //! compressed text.
 //!
 //! Without a shared secret, the tag is a SHA-256, which detects only accidental damage. With a secret, it is an
-//! HMAC-SHA256. It covers the Redis key too, so that nobody can store the copy of one origin as that of another.
+//! HMAC-SHA256. The HMAC covers the Redis key too, so that nobody can store the copy of one origin as that of another.
 
 use std::{
     io::{Read as _, Write as _},
@@ -94,7 +94,8 @@ pub(super) fn decode(
         None => None,
     };
     let state = head.state.restore(text.as_deref()).ok_or(CopyRejection::Corrupt)?;
-    // Another robotgate's configuration prohibits the origin. This robotgate's may not, so retry at once.
+    // Another robotgate could not fetch because its configuration prohibits the origin. The configuration of this one
+    // may allow it, so retry at once.
     let state = if state.is_prohibited() {
         state.retrying_now()
     } else {
@@ -137,7 +138,7 @@ const TAG: usize = 32;
 /// Length of the version and the tag, in bytes.
 pub(super) const STAMP: usize = 1 + TAG;
 /// Maximum length of a value, in bytes: enough for an incompressible robots.txt of the largest size, and for a
-/// `tdmrep.json` of 1 MiB that compresses as JSON does.
+/// `tdmrep.json` of 1 MiB that compresses as well as JSON usually does.
 pub(super) const MAX_BYTES: usize = 640 * 1024;
 /// How much the clocks of two robotgates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

@@ -18,8 +18,8 @@ pub struct SiteCounts {
     pub verdicts: ByVerdict,
     /// Forwarded requests that the site answered with a 5xx, with an invalid or incomplete response, or not at all.
     pub failed: u32,
-    /// Forwarded requests that the site answered otherwise. Neither number has requests whose client left before the
-    /// response.
+    /// All other forwarded requests that the site answered. Neither `failed` nor `answered` counts requests whose
+    /// client left before the response.
     pub answered: u32,
     /// Sum of the answered requests' microseconds to the first byte, without the waits for a robots.txt and a turn.
     pub micros: u64,
@@ -78,7 +78,7 @@ impl ByVerdict {
         self.0[index] = self.0[index].saturating_add(count);
     }
 
-    /// Iterates over what robotgate did with the requests, the name of their series in a chart, and their number.
+    /// Returns the numbers, each with what robotgate did with these requests and the name of their series in a chart.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Handling, &'static str, u32)> {
         let of_verdict = |verdict: Verdict| {
             let is_allowed = verdict == Verdict::Allow;
@@ -225,5 +225,5 @@ fn largest<K: Clone + Eq + Hash, V: Clone>(
     kept.map(|(key, count)| (key.clone(), count.clone())).collect()
 }
 
-/// The series of the requests that were forwarded although the verdict was not `allow`.
+/// Name of the series that counts the requests that were forwarded although the verdict was not `allow`.
 pub(super) const NOT_ENFORCED: &str = "not-enforced";

@@ -100,8 +100,7 @@ pub struct SiteRow {
     pub failed: u32,
     /// Mean time to the first byte of a response.
     pub mean_us: Option<u64>,
-    /// When the site first failed since it last answered a request; `None` if it has not failed since then. See
-    /// `failing`.
+    /// When the site first failed after its last answer; `None` if it has not failed since. See `failing`.
     pub failing_since: Option<Timestamp>,
 }
 
@@ -118,9 +117,9 @@ pub(super) struct Span {
 // === impl Span ===
 
 impl Span {
-    /// Chooses the finest resolution that has all counts between `from` and `until` of the question, and the shortest
-    /// step with at most `MAX_POINTS` points. The report can have two points more, because both ends are rounded to the
-    /// step.
+    /// Chooses the finest resolution that has all counts between `from` and `until` of the question, or else hours.
+    /// Then chooses the shortest step with at most `MAX_POINTS` points. The report can have two points more, because
+    /// both ends are rounded to the step.
     pub(super) fn of(question: &HistoryQuestion<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);

@@ -61,7 +61,7 @@ impl Resolution {
 
     pub(super) const fn limits(self) -> SlotLimits {
         match self {
-            // No sites: their counts arrive only every few seconds.
+            // No sites, because their counts arrive only every few seconds.
             Self::Second => SlotLimits {
                 bots: 16,
                 sites: 0,

@@ -19,7 +19,6 @@ use crate::{
     usage::{Purpose, Vocabulary},
 };
 
-/// A label with a fixed list of values.
 pub(super) trait Label: Copy + 'static {
     const ALL: &'static [Self];
     const COUNT: usize = Self::ALL.len();

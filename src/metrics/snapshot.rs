@@ -31,8 +31,7 @@ pub struct Snapshot {
     pub fleet_connected: Option<bool>,
     pub leaves: usize,
     pub connections_max: usize,
-    /// The keys of the limits of one client that depend on how many files the process may open, and the limits that
-    /// apply.
+    /// For each limit of one client that depends on how many files the process may open, its key and its value.
     pub client_limits: [(&'static str, usize); 3],
     pub fetches_max: usize,
     pub authority_ends: Option<SystemTime>,

@@ -476,7 +476,8 @@ impl MetricsCollector {
                 seconds,
             )?;
         }
-        // The systemd service cannot read `/proc/stat`, so `start_seconds` is `None` there.
+        // In the systemd service, `start_seconds` is `None`, because the service cannot read `/proc/stat`. Use the time
+        // when counting started instead.
         page.gauge_f64(
             "process_start_time_seconds",
             "When the process started, in seconds since 1970.",

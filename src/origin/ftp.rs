@@ -41,7 +41,7 @@ pub enum FtpPathError {
 
 impl FtpPath {
     /// Parses the path of a URL, up to its fragment. Drops a final `;type=i` or `;type=a`, which says how to transfer
-    /// the file, not which file. Replaces `;type=d` by the slash of a folder.
+    /// the file, not which file. Replaces a final `;type=d` by a slash, because it says that the path is a folder.
     ///
     /// # Errors
     /// Fails if an [`FtpPathError`] applies: some servers could take such a path for another one, or a part of it for a

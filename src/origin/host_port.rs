@@ -9,7 +9,6 @@ use std::{
 
 use super::Host;
 
-/// A host and an optional port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPort {
     pub host: Host,
@@ -52,7 +51,7 @@ impl HostPort {
     }
 }
 
-/// An IPv6 address keeps its brackets. The port may be empty (RFC 3986 §3.2.3).
+/// Splits off the port, which may be empty (RFC 3986 §3.2.3). An IPv6 address keeps its brackets.
 fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
     let host_end = match bytes.first() {
         Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(HostPortError::Host)?,

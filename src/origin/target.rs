@@ -5,7 +5,6 @@
 
 use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, SCHEMES, Scheme, unsendable};
 
-/// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub origin: Origin,

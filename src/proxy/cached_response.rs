@@ -12,7 +12,7 @@ use crate::{
     fetch::opaque,
 };
 
-/// The origin's stored response to the fetch of its robots.txt, while it is fresh.
+/// The origin's stored response to the fetch of its robots.txt, which is complete and was fresh when it was looked up.
 #[derive(Debug)]
 pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,
@@ -30,7 +30,7 @@ pub(super) fn can_answer(request: &RequestHeader) -> bool {
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))
 }
 
-/// Returns whether `decision` found a stored response that is fresh and complete.
+/// Returns whether the lookup of `decision` found a [`CachedResponse`].
 pub(super) fn is_there(decision: &Decision) -> bool {
     let lookup = decision.lookup.as_ref();
     lookup
@@ -50,7 +50,7 @@ pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
 // === impl CachedResponse ===
 
 impl<'a> CachedResponse<'a> {
-    /// Returns the stored response that `lookup` found, if it is fresh and complete.
+    /// Returns the stored response that `lookup` found, if it is complete and was fresh at the time of the lookup.
     pub(super) fn of(lookup: &'a Lookup, policy: &Policy, now: SystemTime) -> Option<Self> {
         let source_fetch = lookup.source_fetch(policy);
         let (fetched, expires) = (source_fetch.fetched?, source_fetch.expires?);

@@ -348,8 +348,8 @@ const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 /// Maximum time for deciding recent requests again.
 const MAX_TIME: Duration = Duration::from_secs(2);
 const MAX_EXAMPLES: usize = 5;
-/// Maximum length of each list in the log line of one change: the groups, the agents, added rules and removed rules of
-/// a group, and the other added and removed lines.
+/// Maximum length of these lists in the log line of one change: the groups; the agents, the added rules and the removed
+/// rules of a group; and the other lines that were added or removed.
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules in the log line of one change.
 const MAX_RULES: usize = 100;

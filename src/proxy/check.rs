@@ -25,10 +25,10 @@ pub enum Unusable {
     Listen(#[from] ListenError),
 }
 
-/// Problems that do not always make a start or a reload fail.
+/// Problems that make a start or a reload fail only in some cases.
 #[derive(Debug)]
 pub struct Warnings {
-    /// Addresses in use, by the running robotgate or another program, and the configuration keys that name them.
+    /// Addresses that the running robotgate or another program uses, with the configuration keys that name them.
     pub taken: Vec<(SocketAddr, &'static str)>,
     /// Why robots.txt files cannot be kept on disk. A start continues without the disk, but a reload fails.
     pub disk: Option<DiskError>,
@@ -37,7 +37,7 @@ pub struct Warnings {
 /// Checks the files and addresses that a start or a reload with `config` needs. Does not check the fleet's server.
 ///
 /// # Errors
-/// Fails with the error about a file or an address that a start or a reload would return, except those in [`Warnings`].
+/// Fails with the error that a start or a reload would return about a file or an address, except those in [`Warnings`].
 pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     check_files(config)?;
     Ok(Warnings {
@@ -49,7 +49,7 @@ pub fn check(config: &Config) -> Result<Warnings, Unusable> {
 /// Checks the files that a reload with `config` needs, before the reload creates anything. Checks no addresses.
 ///
 /// # Errors
-/// Fails with the error about a file that the reload would return.
+/// Fails with the error that the reload would return about a file.
 pub fn check_reload(config: &Config) -> Result<(), SetupError> {
     check_files(config)?;
     check_disk(config)?;
@@ -66,7 +66,7 @@ fn check_files(config: &Config) -> Result<(), SetupError> {
     if config.https.mode == HttpsMode::Intercept {
         match Authority::load(&config.https.ca_certificate, &config.https.ca_key, SystemTime::now()) {
             Ok(_) => {}
-            // A start or a reload would create the certificate authority.
+            // A start or a reload would create the certificate authority, so check only whether it could.
             Err(AuthorityError::Missing { .. }) => {
                 Authority::check_folders(&config.https.ca_certificate, &config.https.ca_key)?;
             }

@@ -29,7 +29,7 @@ pub(super) struct ClientConnection {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listener {
-    /// The local address of this socket is looked up only when it is needed.
+    /// The socket of the client's connection. Its local address is looked up only when it is needed.
     pub(super) socket: Option<Arc<SocketDigest>>,
     pub(super) tls: bool,
 }
@@ -90,8 +90,8 @@ impl ClientConnection {
         Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now()))
     }
 
-    /// Counts a request that the client cancelled. A client that cancels too many is disconnected, because a cancelled
-    /// request costs robotgate more work than the client.
+    /// Counts an HTTP/2 request that the client cancelled. A client that cancels too many is disconnected, because a
+    /// cancelled request costs robotgate more work than the client.
     pub(super) fn count_reset(&self) {
         if let Some(outer_connect) = &self.outer_connect {
             outer_connect.resets.count(Instant::now());

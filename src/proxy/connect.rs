@@ -81,8 +81,9 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
 /// Returns the credential in a CONNECT, which also counts for the requests in the tunnel. Refuses a CONNECT without a
 /// required proof or with an invalid credential, because the requests in the tunnel cannot present another credential.
 ///
-/// If the destination is prohibited, logs the CONNECT as refused and also returns its exchange. The CONNECT is still
-/// intercepted and each request inside refused, because most clients do not show the text of a refused CONNECT.
+/// If the destination is prohibited, logs the CONNECT as refused and also returns its exchange. robotgate still
+/// intercepts the CONNECT and refuses the requests inside, because most clients do not show the text of a refused
+/// CONNECT.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,

@@ -54,7 +54,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             }
             // Some clients begin TLS without waiting for the response to their CONNECT.
             wire.unread(head.bytes.split_off(head.len));
-            // `None` means that the connection is broken: `gate` has already sent all earlier responses.
+            // `None` means that the connection is broken: there is no other handle, and no earlier response is unsent.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };

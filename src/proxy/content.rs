@@ -1,5 +1,5 @@
-//! Reads the content of a request from the client, and keeps it while it is not longer than `MAX_KEPT`. If the origin
-//! has certainly not processed the request, the content can be sent again on another connection.
+//! Reads the content of a request from the client, and keeps up to `MAX_KEPT` bytes of it. If the origin has certainly
+//! not processed the request, the kept content can be sent again on another connection.
 
 use std::task::{Context, Poll, ready};
 
@@ -11,7 +11,7 @@ use super::client::{Client, ClientFault};
 pub(super) struct Content {
     kept: Vec<Bytes>,
     next: usize,
-    /// Whether content is no longer kept, so that it cannot be sent again.
+    /// Whether a part of the content is no longer kept, so that the content cannot be sent again.
     is_gone: bool,
 }
 

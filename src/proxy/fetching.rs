@@ -34,7 +34,7 @@ pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
-    /// Fetches do not wait for it, but they delay the bots' next requests to the site.
+    /// The pacer does not delay fetches, but a fetch delays the bots' next requests to the site.
     pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) evidence: Option<Arc<Evidence>>,
@@ -263,7 +263,7 @@ fn sighting(origin: &Origin, answer: &LastAnswer<'_>) -> Sighting {
         origin: origin.to_string().into(),
         text: answer.copy.map(|copy| SeenText {
             sha256: copy.sha256,
-            // The size of a robots.txt is limited.
+            // This does not fail, because the size of a robots.txt is limited.
             bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
         }),
         status: answer.status,
@@ -280,7 +280,7 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
 /// The pause is for `origin`, even if another site sent the response after a redirect, so that `origin` cannot slow
 /// that site down. But if the last redirect led to the other site's own document, the pause is for that site.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
-    // The caller did this before the fetch too, but the request was sent later if connecting took a while.
+    // The caller has already noted the request before the fetch. If connecting took a while, it was sent only now.
     pacer.note_request(origin);
     if let Fetched::Response(received) = &traced.fetched
         && matches!(received.status, 429 | 503)

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use pingora_http::RequestHeader;
 use sfv::FieldType as _;
 
-/// Tells a client the decision. pingora sends the name with these capital letters.
+/// The field that tells a client the decision. Over HTTP/1, pingora sends the name with these capital letters.
 pub(super) const ROBOTS_DECISION: &str = "Robots-Decision";
 pub(super) const PROXY_STATUS: &str = "Proxy-Status";
 pub(super) const VIA: &str = "Via";
@@ -102,8 +102,8 @@ pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-/// Returns whether every client can find the end of the response: it has no transfer coding, or only `chunked` and not
-/// over HTTP/1.0 (RFC 9112 §6.1).
+/// Returns whether the end of the response is clear. It must have no transfer coding or, but not over HTTP/1.0, only
+/// `chunked` (RFC 9112 §6.1).
 pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -127,7 +127,7 @@ pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<Header
     fixed.chain(nominated).collect()
 }
 
-/// Returns whether `Connection` has no effect on a field, because other code handles the field.
+/// Returns whether other code handles the field, so that it does not matter whether `Connection` names the field.
 fn has_own_rules(name: &HeaderName) -> bool {
     [
         header::CONNECTION,

@@ -149,8 +149,8 @@ impl Head {
         self.bytes = out;
     }
 
-    /// Replaces the value of the Host field. `host` is the same host without a login, and in the spelling of the
-    /// request target if that names a host, because pingora requires that both are equal byte for byte.
+    /// Replaces the value of the Host field. `host` is the same host without a login. If the request target names a
+    /// host, `host` is spelled as there, because pingora requires that both are equal byte for byte.
     fn set_host(&mut self, host: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
         for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
@@ -270,7 +270,7 @@ impl ConnectHead {
 
 impl HeadLimits {
     /// Checks the size of a head that came over HTTP/2, as if it were written in HTTP/1, and refuses fields that a
-    /// parser of HTTP/1 could misinterpret. The HTTP/2 library and `target` check the rest.
+    /// parser of HTTP/1 could misinterpret. The HTTP/2 library and the module `target` check the rest.
     pub(super) fn check_http2(self, request: &RequestHeader) -> Result<(), HeadError> {
         if request.headers.len() > self.fields {
             return Err(HeadError::TooManyFields(self.fields));
@@ -300,7 +300,7 @@ fn may_end(bytes: &[u8]) -> bool {
         .any(|end| memchr::memmem::find(bytes, end).is_some())
 }
 
-/// The end of a line, and an empty line.
+/// The end of a head: the LF of its last line, and an empty line.
 const END: &[u8] = b"\n\r\n";
 const USUAL_FIELDS: usize = 128;
 

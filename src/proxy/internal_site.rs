@@ -41,7 +41,7 @@ pub(super) fn answer(
     }
     let certificate = generation.authority().map(Certificate::from);
     let settings = ClientSettings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
-    // An IP address with a port is always valid.
+    // This does not fail: a proxy's URL with an IP address and a port is valid.
     let settings = settings.map_err(|_| InternalSiteError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
     Ok(OwnResponse::document(document.content_type, document.body))

@@ -207,7 +207,7 @@ impl Allowance {
     }
 }
 
-/// The period of `proxy.max-http2-resets`.
+/// The time in which the allowance of `proxy.max-http2-resets` cancelled requests refills.
 const RESETS_WITHIN: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

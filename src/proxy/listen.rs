@@ -1,7 +1,7 @@
 //! The sockets on which robotgate listens, and the tasks that accept connections there.
 //!
 //! All sockets of a configuration are bound before the configuration is used. If one cannot be bound, nothing changes.
-//! A socket closes only after the connections that were waiting there have been accepted.
+//! When a socket has to close, robotgate first accepts the connections that are waiting there.
 
 mod accept;
 mod bind;

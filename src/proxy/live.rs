@@ -165,8 +165,8 @@ impl Live {
     }
 }
 
-/// Returns whether a log may get more lines, or still has lines to write. A log that is dropped loses its lines if its
-/// output fails.
+/// Returns whether a log may get more lines, or still has lines to write. Do not drop such a log, because it would lose
+/// these lines if its output fails.
 fn is_in_use(log: &Arc<AuditLog>) -> bool {
     Arc::strong_count(log) > 1 || log.waiting_bytes() > 0
 }

@@ -83,7 +83,8 @@ fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<imp
     ))
 }
 
-/// A browser's close is no sign of rejection: browsers reject by an alert, and close spare connections at any time.
+/// Returns whether the client is a browser. If it closes a connection, this is no sign of rejection: browsers reject by
+/// an alert, and close spare connections at any time.
 fn is_browser(user_agent: &HeaderValue) -> bool {
     let text = String::from_utf8_lossy(user_agent.as_bytes());
     matches!(clients::guess(&text), Some("chromium" | "firefox"))

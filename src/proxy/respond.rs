@@ -237,7 +237,7 @@ impl OwnResponse {
             answer.set("Content-Security-Policy", page::POLICY.to_owned());
             answer.set("X-Content-Type-Options", "nosniff".to_owned());
         }
-        // pingora neither checks the phrase nor fails. No title has control characters.
+        // This does not fail. pingora does not check the phrase, but no title has control characters.
         let _ = answer.head.set_reason_phrase(Some(details.title));
         answer
     }

@@ -78,8 +78,8 @@ pub(super) fn to_origin(
 }
 
 /// Checks whether an origin's response may be forwarded. Fails if the response does not say clearly where its content
-/// ends, has a status that only a proxy may send (RFC 9110 §15.5.8), or switches protocols (§15.2.2), except to the
-/// WebSocket that the request with the fields `upgrade` asked for.
+/// ends, or has a status that only a proxy may send (RFC 9110 §15.5.8). Also fails if it switches protocols (§15.2.2)
+/// and does not open the WebSocket that the request asked for. `upgrade` has the fields of a request for a WebSocket.
 pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
         StatusCode::SWITCHING_PROTOCOLS => match upgrade {
@@ -106,8 +106,8 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
     Ok(())
 }
 
-/// Changes a response into the form for a client whose request had the HTTP version `received`. `decision` replaces
-/// `Robots-Decision`. Removes the members of `Proxy-Status` that name the proxy `name`.
+/// Changes a response into the form for a client whose request had the HTTP version `received`. Sets `Robots-Decision`
+/// to `decision`, or removes the field. Removes the members of `Proxy-Status` that name the proxy `name`.
 pub(super) fn to_client(
     response: &mut ResponseHeader,
     received: Version,

@@ -119,8 +119,8 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns what the log calls the state of a `tdmrep.json`: `unreachable` if every fetch has failed (also by a 503, for
-/// example), and `None` if no fetch has ended yet.
+/// Returns what the log calls the state of a `tdmrep.json`. It is `unreachable` if every fetch has failed (a 503 counts
+/// as a failure), and `None` if no fetch has ended yet.
 fn holds(state: &OriginState) -> Option<&'static str> {
     match (state.current(), state.answered()) {
         (Some(_), _) => Some("file"),

@@ -51,7 +51,7 @@ impl Forwarded {
     }
 }
 
-/// Reached only if the log lacks many completions: a robotgate forwards far fewer requests at a time.
+/// More requests than one robotgate normally forwards at a time. A log that lacks many completions can exceed this.
 const MAX_REQUESTS: usize = 100_000;
 
 #[cfg(test)]

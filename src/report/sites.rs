@@ -58,7 +58,7 @@ pub(super) struct SiteChanges {
 impl Outages {
     /// Adds the record of a fetch, or of a copy from another robotgate. `log` is the number of the log file.
     pub(super) fn add(&mut self, record: &Record<'_>, log: usize) {
-        // With `egress`, nothing was fetched, so this neither is nor ends an outage of the site.
+        // With `egress`, nothing was fetched, so the record says nothing about an outage of the site.
         if (record.holds.as_ref()).is_some_and(|holds| holds.as_str() == AnswerKind::Egress.as_str()) {
             return;
         }

@@ -35,9 +35,9 @@ pub(super) struct Waits {
     shortest: Duration,
     /// The number of waits for a turn, and how long they took together.
     pub(super) turn: (u64, Duration),
-    /// The same for the waits for a robots.txt.
+    /// The number of waits for a robots.txt, and how long they took together.
     pub(super) robots: (u64, Duration),
-    /// The bot and the URL of each decision in the lines of the last `find_requests`, by id.
+    /// The bot and the URL of each decision that the last [`find_requests`](Self::find_requests) got, by id.
     before: HashMap<String, (String, String)>,
 }
 
@@ -94,8 +94,8 @@ impl Waits {
             .map_or(Duration::ZERO, |wait| wait.waited);
     }
 
-    /// Adds the bot and the URL to each of the longest waits whose decision is in `lines` or in the lines of the last
-    /// call. In the log, a decision is usually near its completion.
+    /// Adds the bot and the URL to each of the longest waits whose decision is in `lines`, or was in the lines of the
+    /// call before. This finds most decisions, because a decision is usually near its completion in the log.
     pub(super) fn find_requests(&mut self, lines: &[LogLine<'_>]) {
         self.cut();
         let decisions = lines.iter().filter_map(|line| match line {

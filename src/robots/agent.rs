@@ -160,8 +160,8 @@ impl<'a> Agent<'a> {
         lines.find(self.robots.body(), self.choice(), &path, budget)
     }
 
-    /// Returns the numbers of the agent's `Content-Usage` lines with the longest pattern that matches `path`, even of
-    /// lines with a syntax error.
+    /// Returns the line numbers of the agent's `Content-Usage` lines with the longest pattern that matches `path`.
+    /// Lines with a syntax error count too.
     #[must_use]
     pub fn usage_lines(&self, path: &[u8]) -> Vec<u32> {
         let path = escape::of_path(self.robots.profile, path);
@@ -201,7 +201,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Does the same as [`find`](Self::find), but does not normalize `path` or always allow `/robots.txt`.
+    /// Does the same as [`find`](Self::find), but takes `path` as it is, and makes no exception for `/robots.txt`.
     fn find_spelled(&self, path: &[u8], budget: usize) -> (Match, usize) {
         let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);

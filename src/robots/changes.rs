@@ -16,7 +16,7 @@ use super::{
 /// The changes from an old text of a robots.txt to a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineChanges {
-    /// In the order of the new text. The groups of agents that it does not name come last.
+    /// In the order of the new text. The changes for agents that only the old text names come last.
     pub groups: Vec<GroupChange>,
     /// The statements, such as sitemaps, that only the new text has.
     pub statements_added: Vec<ChangedStatement>,
@@ -126,8 +126,8 @@ struct IndexedAgent {
 
 /// The numbers of the sets of rules that one text has for an agent. `None` if the text does not name the agent.
 type SetsOfRules = Option<Vec<u32>>;
-/// The rules of an agent, from all its groups. Maps the number that [`Comparison`] gave a rule (equal rules have the
-/// same) to the index of its group, and its own index in that group.
+/// The rules of an agent, from all its groups. Maps the number of each rule (see [`Comparison`]) to the index of a
+/// group that contains the rule, and to the rule's index in that group.
 type Merged = BTreeMap<u32, (usize, usize)>;
 
 // === impl Comparison ===

@@ -90,8 +90,8 @@ impl PatternEntry<u32> {
         }
     }
 
-    /// Records how many entries before this one its parent is, at most [`DISTANCE`]. If the parent is farther away, a
-    /// search gets to it from the entry at that distance.
+    /// Records the number of entries from the parent to this entry, at most [`DISTANCE`]. If the parent is farther
+    /// away, a search first goes to the entry at that distance, and from there to the parent.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -184,9 +184,9 @@ impl<W: Offset> PatternEntry<W> {
             && (length <= Head::BYTES || path.starts_with(self.literal(text)))
     }
 
-    /// Returns which bytes a path must contain to match this pattern, which must have wildcards: classes of bytes
-    /// ([`super::prefilter::Classes`]) or, in a table with many such patterns, a pair
-    /// ([`super::prefilter::PairFilter`]).
+    /// Returns which bytes a path must contain to match this pattern: classes of bytes ([`super::prefilter::Classes`])
+    /// or, in a table with many wildcard patterns, a pair ([`super::prefilter::PairFilter`]). The pattern must have
+    /// wildcards.
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
@@ -196,7 +196,7 @@ impl<W: Offset> PatternEntry<W> {
         &self.body(text)[self.literal_len()..]
     }
 
-    /// Returns the pattern without a `$` or a `*` at its end.
+    /// Returns the pattern without a `$`, `*` or `*$` (or several `*`) at its end.
     pub(super) fn body<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         match self.shape() {
@@ -252,7 +252,7 @@ pub(super) fn offset(n: usize) -> u32 {
 }
 
 /// Returns where the directory ends in the pattern of an index page, or `None` for other patterns. In Google's parser,
-/// an `Allow` for `/dir/index.html` (or another name that begins with `index.htm`) also allows `/dir/` alone.
+/// an `Allow` for `/dir/index.html` (or another name that begins with `index.htm`) also allows `/dir/` itself.
 pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
     let slash = memrchr(b'/', pattern)?;
     pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)

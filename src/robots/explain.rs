@@ -50,8 +50,8 @@ pub struct Weighed<'a> {
     pub pattern: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
-    /// Whether the pattern is that of a directory: in Google's profile, an `Allow` for `/dir/index.html` also means
-    /// `/dir/$`.
+    /// Whether `pattern` is `/dir/$` for the rule `Allow: /dir/index.html`. In Google's profile, such a rule also
+    /// allows its directory.
     pub directory: bool,
 }
 
@@ -141,7 +141,7 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     }
 }
 
-/// Returns the `choice` and the `groups` of an [`Explanation`], for a decision that the rules did not make.
+/// Returns only the `choice` and the `groups` of an [`Explanation`]. Compares no rule with a path.
 #[must_use]
 pub fn groups_for<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>) -> (Choice<'a>, Vec<Group<'a>>) {
     let (choice, groups) = applying(groups::read(profile, body), choice);

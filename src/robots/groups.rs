@@ -36,7 +36,7 @@ pub(super) struct GroupText<'a> {
 
 pub(super) struct RuleText<'a> {
     pub(super) kind: RuleKind,
-    /// Without the comment and surrounding white space.
+    /// The line without its comment and surrounding white space.
     pub(super) text: &'a [u8],
     pub(super) pattern: &'a [u8],
     pub(super) line: u32,

@@ -1,6 +1,6 @@
 //! Finds lines of a robots.txt that are ignored, do not mean what they seem to mean, or have no effect.
 //!
-//! Every finding is true for Google's parser. Linting never affects a request and never fails. A budget limits its work
+//! It reads the file as Google's parser does. Linting never affects a request and never fails. A budget limits its work
 //! for patterns with wildcards.
 
 mod catalogue;

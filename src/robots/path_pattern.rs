@@ -1,4 +1,4 @@
-//! A pattern from another file, such as `tdmrep.json`, that has the syntax of robots.txt patterns.
+//! A pattern with the syntax of robots.txt patterns, from a file of another kind, such as `tdmrep.json`.
 
 use memchr::memchr;
 

@@ -82,7 +82,7 @@ impl PairFilter {
         }
     }
 
-    /// Returns false only if `body` has two neighbouring bytes that the path lacks.
+    /// Returns false only if `body` has a pair of neighbouring bytes that the path lacks.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }
@@ -91,7 +91,7 @@ impl PairFilter {
 // === impl Pair ===
 
 impl Pair {
-    /// For patterns without two neighbouring bytes between wildcards, such as `*a*`. No pattern contains a NUL.
+    /// Stands for no pair, for patterns such as `*a*`. No pattern contains a NUL, so this is never a real pair.
     pub(super) const NONE: Self = Self([0, 0]);
 
     /// Iterates over all pairs of neighbouring bytes, except those with a `*`.

@@ -89,12 +89,13 @@ fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     words_end.is_none().then_some(blank)
 }
 
-/// Returns whether a byte separates words. Other white space is only trimmed.
+/// Returns whether a byte separates words. Other white space is trimmed, but does not separate words.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Returns whether C's `isspace` takes a byte for white space. Unlike Rust's test, this includes the vertical tab.
+/// Returns whether C's `isspace` takes a byte for white space. Unlike `u8::is_ascii_whitespace`, this includes the
+/// vertical tab.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | b' ')
 }

@@ -1,7 +1,7 @@
 //! The rules of each agent in a file, from all groups that name it (RFC 9309 §2.2.1). They are in one table for each
 //! agent or, if that would take too much memory, in one for each of its groups.
 //!
-//! Whatever the file contains, the memory is in proportion to its size.
+//! Whatever the file contains, the memory is at most in proportion to its size.
 
 use std::{collections::HashMap, mem::take};
 
@@ -170,5 +170,6 @@ impl<'d> TableBuilder<'d> {
 /// share a large group and each have a small one too.
 const SPARE: usize = 4;
 
-/// Marks the number of a set with several tables, until all tables are built. Their count then replaces the mark.
+/// Marks the number of a set with several tables, until all tables are built. Then the mark is removed, and the number
+/// of tables is added.
 const UNION: u32 = 1 << 31;

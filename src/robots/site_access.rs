@@ -59,7 +59,8 @@ impl HighestRanks {
     }
 }
 
-/// Returns whether the pattern matches every path: it matches `/`, and no `$` limits it. The `$` of `/*$` does not.
+/// Returns whether the pattern matches every path: it matches `/`, and has no `$` that limits it. In `/*$`, the `$` has
+/// no effect.
 fn is_universal<W: Offset>(entry: &PatternEntry<W>, text: &[u8]) -> bool {
     match entry.shape() {
         Shape::Exact | Shape::WildToEnd => false,

@@ -45,9 +45,9 @@ words! {
 /// Returns all statements of `body`, in order.
 ///
 /// A `Crawl-delay`, `Content-Signal` or `Content-Usage` applies to the last row of user-agent lines above it. A rule or
-/// one of these three ends a row, except that a `Crawl-delay` does not end it for the other two. So in
-/// `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay applies only to `a`, but the rule to
-/// both.
+/// one of these three statements ends a row. But for `Content-Signal` and `Content-Usage`, and for rules, a
+/// `Crawl-delay` does not end a row. So in `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay
+/// applies only to `a`, but the rule to both.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};

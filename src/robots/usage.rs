@@ -50,8 +50,8 @@ pub struct Preference {
 /// Whether a site allows a use of its content, when the path is unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SitePreference {
-    /// `false` if the use is forbidden for at least one path. Each pattern is judged alone, so this can be `false`
-    /// although a longer pattern allows the use for the same paths.
+    /// `false` if a line forbids the use for some path. Each pattern is judged alone, so this can be `false` although a
+    /// longer pattern allows the use for the same paths.
     pub allowed: bool,
     /// Number of a line that says so, from 1. A line about all paths is preferred.
     pub line: u32,
@@ -66,7 +66,7 @@ pub(super) struct UsageLines {
     runs: Box<[Run]>,
     /// The patterns in the lines about use, followed by the zeros that [`Head::at`] needs.
     patterns: Box<[u8]>,
-    /// Number of lines about use plus the user-agent lines above them. A search reads each of these at most once.
+    /// Number of lines about use, plus number of user-agent lines above them. A search reads each of them at most once.
     searched: usize,
 }
 
@@ -257,7 +257,8 @@ impl UsageLines {
     }
 
     /// Calls `add` for each line that applies, except `Content-Usage` lines with a shorter pattern than an earlier one.
-    /// Passes `true` if the line replaces the earlier `Content-Usage` lines, because its pattern is longer.
+    /// Passes `true` if the line replaces the earlier `Content-Usage` lines, because its pattern is longer. Returns
+    /// `None` if the budget does not suffice.
     fn search(
         &self,
         body: &[u8],
@@ -313,8 +314,9 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns `None` if the budget does not suffice. Only a pattern with a `*` reduces the budget, and only if the
-    /// path begins with the part before the `*`: by the lengths of the remaining pattern and the remaining path.
+    /// Returns whether the line's pattern matches `path`, or `None` if the budget does not suffice. If the pattern has
+    /// a `*` and the path begins with the part before it, subtracts the lengths of the remaining pattern and path from
+    /// the budget. Other patterns subtract nothing.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

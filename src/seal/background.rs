@@ -152,8 +152,8 @@ impl Shared {
     }
 }
 
-/// Returns the pause after a failure. If only a person can repair the log or the folder, the pause doubles each time,
-/// up to an hour, because each attempt can read a long log.
+/// Returns the pause after a failure. If sealed lines differ or the checkpoint is too old, the pause doubles each time,
+/// up to an hour: only a person can repair that, and each attempt can read a long log.
 fn after_failure(error: &SealError, last: Duration) -> Duration {
     match error {
         SealError::Differs(_) | SealError::OldCheckpoint(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),

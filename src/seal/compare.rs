@@ -1,6 +1,6 @@
 //! Compares the lines of a log with the entries of its tree: the hashes that the lines had when they were sealed.
-//! Continues after differences, unless `MAX_AHEAD` lines and entries have nothing in common. Time and memory are linear
-//! in the lengths of the log and the tree, whatever differs.
+//! Continues after a difference, unless the next `MAX_AHEAD` lines and entries have nothing in common. Time and memory
+//! are at most linear in the lengths of the log and the tree, whatever differs.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -9,7 +9,6 @@ use std::{
 
 use crate::copy::Sha256;
 
-/// What the comparison found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Compared {
     /// Number of lines that are as they were sealed.
@@ -85,9 +84,9 @@ impl Compared {
     }
 }
 
-/// Compares the lines of a log with the entries of its tree. `entries(n)` begins with entry `n`, and `size` is the
-/// number of all entries. An item of `lines` is the hash of a line and `false`, or for a line that replaces an erased
-/// one, the erased line's hash and `true`.
+/// Compares the lines of a log with the entries of its tree. `entries(n)` iterates over the entries from number `n` on,
+/// and `size` is the number of all entries. An item of `lines` is the hash of a line and `false`, or for a line that
+/// replaces an erased one, the erased line's hash and `true`.
 pub(super) fn compare<I, E>(
     entries: impl Fn(u64) -> I,
     size: u64,
@@ -162,11 +161,11 @@ fn start<E>(
     Ok(size)
 }
 
-/// Returns how many entries and how many lines come before the next entry and line that are equal. If both end without
-/// equal ones, returns the smaller of the two remaining numbers for both. Returns `None` if `MAX_AHEAD` entries and
-/// lines have none equal.
+/// Returns how many entries and how many lines come before the next line that equals an entry. If the entries and the
+/// lines end without such a pair, returns the smaller of the two remaining numbers for both. Returns `None` if there is
+/// no such pair among the next `MAX_AHEAD` entries and lines.
 ///
-/// Reads no further than the equal ones, so that the comparison takes linear time.
+/// Reads no further than that pair, so that the comparison takes linear time.
 fn resume<E>(
     entries: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
     lines: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,

@@ -42,7 +42,8 @@ impl Folder {
         }
     }
 
-    /// Reads the hashes of a tile, or the entries of a bundle. If the partial file was removed, reads the full one.
+    /// Reads the hashes of a tile, or the entries of a bundle. If a partial file was removed, because it has become
+    /// full, reads the full one.
     pub(super) fn hashes(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
         let prefix = prefix(name);
         for found in [name, name.full()] {
@@ -88,8 +89,8 @@ impl Folder {
         self.write_all([(name.to_owned(), bytes.into())], mode)
     }
 
-    /// Writes each file under a temporary name, syncs it, and renames it. Afterwards, all files survive a loss of
-    /// power.
+    /// Writes each file under a temporary name, syncs it, and renames it. Then syncs the folders, so that the files
+    /// survive a loss of power.
     fn write_all(&self, files: impl IntoIterator<Item = (String, Vec<u8>)>, mode: u32) -> Result<(), SealError> {
         // Each folder that gets a new file, and those above it, up to the folder of the seal.
         let mut touched = BTreeSet::new();
@@ -153,7 +154,7 @@ fn prefix(name: TileName) -> &'static [u8] {
     }
 }
 
-/// The mode of the private key is `SECRET`, and that of all other files `PUBLIC`.
+/// The file mode of the private key is `SECRET`, and that of all other files `PUBLIC`.
 pub(super) const PUBLIC: u32 = 0o640;
 pub(super) const SECRET: u32 = 0o600;
 

@@ -182,8 +182,8 @@ pub(super) fn rotate(
     Ok(next.public)
 }
 
-/// Reads the file of the private key: the seed of one key, or those of two during a rotation, one a line. Returns
-/// nothing if there is no such file.
+/// Reads the file of the private key. Each line is the seed of a key; during a rotation, there are two. Returns nothing
+/// if there is no such file.
 fn seeds(folder: &Folder) -> Result<Vec<u8>, SealError> {
     match files::read_secret(&folder.path(KEY)) {
         Err(SecretError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Vec::new()),

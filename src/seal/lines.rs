@@ -112,8 +112,8 @@ pub(crate) fn erased_entry(line: &[u8]) -> Option<Sha256> {
     Some(Sha256(HEXLOWER.decode(hash).ok()?.try_into().ok()?))
 }
 
-/// Finds the files of the log to seal: each given path, and its rotated files in the same folder. Returns only files in
-/// which [`identify`] finds a record with a time, the oldest first. Of files with the same first line, returns only one.
+/// Finds the files of the log to seal: each given path, and its rotated files in the same folder. Returns the files in
+/// which [`identify`] finds a record with a time, the oldest first. Of files with the same first line, returns one.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
     let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
@@ -137,8 +137,8 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
         }
         // A rotation during the listing can hide a file from it, so list again until nothing changed.
         if tries.next().is_none() || list()? == names {
-            // The log itself is the newest file. Sort the others by the numbers in their names first, then by time,
-            // because a clock can have been set back.
+            // If only one path was given, it is the newest file. Sort the others by the numbers in their names first,
+            // then by time, because a clock can have been set back.
             files.sort_by_cached_key(|file| {
                 let is_log = matches!(logs, [log] if *log == file.path);
                 (is_log, Reverse(number(&file.path)), file.time.clone())

@@ -15,7 +15,6 @@ use super::{
 };
 use crate::copy::Sha256;
 
-/// The result of a sealing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sealed {
     /// Number of lines that this sealing added (`new`), and of all sealed lines (`size`).
@@ -46,10 +45,11 @@ struct Writer<'a> {
 ///
 /// `go_on` accepts missing and changed lines: it reads again from the start of the file in which the last sealing
 /// stopped. From the first line that differs from its entry on, it seals each line that it does not find among the
-/// remaining entries. `stop` is called after each `MAX_ROUND` new lines, and can end sealing early.
+/// remaining entries. `stop` is called after each `MAX_ROUND` new lines. If it returns true, sealing ends early.
 ///
 /// # Errors
-/// Fails if the folder or the log cannot be used, or if sealed lines are missing or changed and `go_on` is not set.
+/// Fails if the folder or the log cannot be used. Without `go_on`, also fails if it notices that sealed lines are
+/// missing or changed.
 pub fn seal(
     options: &SealOptions,
     logs: &[PathBuf],
@@ -80,7 +80,8 @@ pub fn seal(
                 for (number, sealed) in (first..).zip(folder.entries(first, before)) {
                     elsewhere.entry(sealed?).or_insert((number, 0)).1 += 1;
                 }
-                // The following lines of the file become new entries.
+                // From here on, lines are no longer compared with the entries in order. Each line that is not in
+                // `elsewhere` becomes a new entry.
                 sealed = folder.entries(before, before);
                 entry = before;
             }
@@ -283,6 +284,6 @@ impl<'a> Writer<'a> {
 const MAX_ROUND: u64 = 65_536;
 /// If the log differs from its seal, how many of the newest entries to search for a line.
 const MAX_KNOWN: u64 = 10_000_000;
-/// If more completely sealed files than this are remembered, missing ones are forgotten. Fewer are all kept, because a
-/// file can be missing for a moment while it is compressed.
+/// How many completely sealed files are remembered even if they are missing: a file can be missing for a moment while
+/// it is compressed. If there are more, the missing ones are forgotten.
 const MAX_DONE: usize = 1_000;

@@ -18,7 +18,6 @@ use super::{
 };
 use crate::{copy::Sha256, files};
 
-/// What to verify.
 #[derive(Debug, Default)]
 pub struct Verify {
     pub folder: PathBuf,
@@ -33,7 +32,6 @@ pub struct Verify {
     pub skip_newer: bool,
 }
 
-/// What a verification found.
 #[derive(Debug, Default)]
 pub struct Verification {
     pub origin: String,
@@ -138,8 +136,8 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
     Ok(found)
 }
 
-/// Sorts files by where their lines are in the tree. A file without a sealed line stays behind the file before it, or is
-/// the last if there is none.
+/// Sorts files by where their first lines are in the tree. A file in which none of these lines is sealed stays behind
+/// the file that was given before it. If there is no such file, it comes last.
 fn in_tree_order(folder: &Folder, size: u64, logs: &[PathBuf]) -> Result<Vec<PathBuf>, SealError> {
     if logs.len() < 2 {
         return Ok(logs.to_vec());

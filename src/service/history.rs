@@ -1,6 +1,7 @@
-//! Adds to the history about once a second, and saves it about once a minute in a file next to the cache file.
+//! Keeps the history that the page for operators shows: adds to it about once a second, and saves it about once a
+//! minute in a file next to the cache file.
 //!
-//! The proxy works without this file: if it is damaged, the history begins empty.
+//! The proxy works without this file. If the file is damaged, the history begins empty.
 
 use std::{
     ffi::OsString,
@@ -89,7 +90,7 @@ impl Keeper {
                 _ = ticks.tick() => false,
             };
             let now = SystemTime::now();
-            // Sampling parses lines of the log, and saving writes a file.
+            // Both take time: sampling parses lines of the log, and saving writes a file.
             let working = tokio::task::spawn_blocking(move || {
                 self.sampler.sample(now, is_last || tick.is_multiple_of(SITES_EVERY));
                 if is_last || tick.is_multiple_of(SAVE_EVERY) {
@@ -131,7 +132,7 @@ impl Keeper {
     }
 }
 
-/// Returns `None` if robotgate keeps no copies on disk.
+/// Returns where the history is saved, or `None` if robotgate keeps no copies on disk.
 fn path(live: &Live) -> Option<PathBuf> {
     let store = live.store();
     let mut path = OsString::from(store.disk()?.path());

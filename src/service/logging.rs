@@ -128,7 +128,7 @@ impl Visit for EventText {
     }
 }
 
-/// Hides the lines of these libraries. Some of them log every client that disconnects.
+/// The default filter. It hides the lines of some libraries, because some of them log every client that disconnects.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off,suppaftp=off";
 const MESSAGE: &str = "message";

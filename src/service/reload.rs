@@ -50,8 +50,8 @@ pub(super) async fn run(
         };
         match &mut reloads {
             Some(reloads) => {
-                // Before reading, also watch the files with secrets that the configuration names now, and note the
-                // contents of all files. So no later change is missed.
+                // Before loading the configuration, watch the files with secrets that it names now, and note the
+                // contents of all watched files. So no later change is missed.
                 reloads.follow().await;
                 report.reloading();
                 reload(&daemon, &reloads.sources, cause).await;
@@ -153,7 +153,8 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
-    // `followed_by` creates missing files, so first check the files that the reload needs.
+    // `followed_by` creates missing files. Check the other files first, so that it creates none if the reload fails
+    // because of them.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;

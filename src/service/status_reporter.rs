@@ -143,7 +143,7 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
 
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
-/// When to log for the first time. Usually, all exchanges end earlier, and nothing is logged.
+/// Time from the beginning of the stop to the first log line. Usually, all exchanges end earlier, and there is no line.
 const FIRST: Duration = Duration::from_millis(300);
 const LOG_PERIOD: Duration = Duration::from_secs(5);
 

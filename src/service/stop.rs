@@ -33,7 +33,7 @@ impl Stop {
             tokio::select! {
                 _ = self.terminate.recv() => return "SIGTERM",
                 _ = self.interrupt.recv() => return "SIGINT",
-                // SIGHUP requests a reload, unless the terminal was closed.
+                // SIGHUP requests a reload. But if the terminal was closed, SIGHUP reports this, and the daemon stops.
                 Some(()) = self.hangup.recv() => if self.at_terminal && !io::stderr().is_terminal() {
                     return "SIGHUP";
                 }

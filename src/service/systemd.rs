@@ -37,14 +37,15 @@ pub struct Inherited(Vec<Socket>);
 struct Socket {
     address: SocketAddr,
     listener: Option<TcpListener>,
-    /// Whether systemd keeps the socket for robotgate. If so, [`Notifier::release`] makes systemd close it too.
+    /// Whether systemd keeps the socket because of [`Notifier::keep`]. [`Notifier::release`] makes systemd close it.
     kept: bool,
 }
 
 // === impl Notifier ===
 
 impl Notifier {
-    /// Creates a notifier that does nothing unless systemd expects notifications (`NOTIFY_SOCKET`).
+    /// Creates a notifier. Without `NOTIFY_SOCKET` in the environment, systemd expects no messages, and the notifier
+    /// sends none.
     pub fn from_env() -> Self {
         let wanted = std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty());
         Self(wanted.then(Arc::default))
@@ -64,7 +65,7 @@ impl Notifier {
         }
     }
 
-    /// Reports that no more clients are accepted.
+    /// Reports that the daemon is stopping.
     pub fn stopping(&self) {
         self.notify(&[NotifyState::Stopping]);
     }
@@ -100,8 +101,8 @@ impl Notifier {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
-    /// Tells systemd's watchdog regularly that the daemon is alive, unless all worker threads are blocked: before each
-    /// message, a new task has to run. Returns immediately if the watchdog is off.
+    /// Tells systemd's watchdog regularly that the daemon is alive. Before each message, a new task has to run, so the
+    /// messages stop if all worker threads are blocked. Returns immediately if the watchdog is off.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;
@@ -160,8 +161,8 @@ impl Inherited {
         self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }
 
-    /// Logs the passed sockets that are not in `in_use`. Tells systemd to close those that it keeps, because clients
-    /// would wait there forever.
+    /// Logs the passed sockets that are not in `in_use`. If systemd keeps such a socket, tells systemd to close it:
+    /// otherwise, clients could connect to it and wait forever.
     pub fn log_unused(self, in_use: &[SocketAddr], notifier: &Notifier) {
         for Socket { address, kept, .. } in self.0 {
             if in_use.contains(&address) {

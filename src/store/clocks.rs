@@ -53,7 +53,8 @@ impl Clocks {
         }
     }
 
-    /// Returns how the wall clock, which shows `now`, was set since the last check.
+    /// Returns how the wall clock was set since the last check, or `None` if it was not set. `now` is the time that the
+    /// wall clock shows.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().can_skip_check(now, running()) {
             return None;

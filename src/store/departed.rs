@@ -21,7 +21,8 @@ type Tallies = Vec<(Origin, Arc<Tally>)>;
 // === impl Departed ===
 
 impl Departed {
-    /// Keeps the tally of an origin that leaves the cache, unless all its counts have been taken and no more can come.
+    /// Keeps the tally of an origin that leaves the cache, if some of its counts were not taken yet or it can still get
+    /// more.
     pub(super) fn add(&self, origin: Origin, cached: &Arc<CachedOrigin>) {
         let tally = &cached.tally;
         let is_in_use = Arc::strong_count(tally) > 1 || Arc::strong_count(cached) > 1;
@@ -37,7 +38,8 @@ impl Departed {
     /// Calls `each` with every tally, and removes those for which it returns `false`. Other threads can add tallies
     /// meanwhile.
     pub(super) fn retain(&self, mut each: impl FnMut(&Origin, &mut Arc<Tally>) -> bool) {
-        // Do not keep the list locked: `each` can wait for a lock of the cache, which calls `add` under that lock.
+        // Do not keep the list locked: `each` can wait for a lock of the cache, and the cache calls `add` while it
+        // holds that lock.
         let mut departed = std::mem::take(&mut *self.0.lock());
         departed.retain_mut(|(origin, tally)| each(origin, tally));
         // If an evicted origin was cached again and evicted again, its tally is in the list twice.
@@ -51,7 +53,8 @@ impl Departed {
 }
 
 impl Lifecycle<Origin, Held> for Departed {
-    /// The cache drops this value after it has released its locks.
+    /// Evicted origins. The cache drops this value after it has released its locks, so freeing these origins blocks no
+    /// other thread.
     type RequestState = [Option<Held>; 2];
 
     fn on_evict(&self, state: &mut Self::RequestState, origin: Origin, held: Held) {

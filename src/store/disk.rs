@@ -1,5 +1,6 @@
 //! Stores the robots.txt copies on disk, so that they survive a restart and their eviction from memory. A thread writes
-//! them in the background. If the disk fails, no request fails: robotgate fetches again what it cannot read.
+//! them in the background. An error of the disk does not make requests fail: robotgate fetches again what it cannot
+//! read.
 
 mod file;
 mod queue;
@@ -62,7 +63,7 @@ pub struct DiskError {
 
 impl Disk {
     /// Opens or creates the file at `path`, with a page cache of up to `cache_bytes`. Renames a damaged file and
-    /// creates a new one. Blocks while it checks the whole file.
+    /// creates a new one. Blocks: it checks the whole file, and waits a little if another process has it open.
     pub fn open(path: &Path, options: DiskOptions, cache_bytes: usize) -> Result<Self, DiskError> {
         let unusable = |why| DiskError {
             path: path.to_owned(),
@@ -107,7 +108,7 @@ impl Disk {
         &self.shared.path
     }
 
-    /// Returns why nothing can be written to the file now, and what to do. The text names no path.
+    /// Returns why nothing can be written to the file now, or `None` if there is no such error. The text names no path.
     pub fn trouble(&self) -> Option<String> {
         self.shared.trouble.text()
     }

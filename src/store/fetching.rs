@@ -234,7 +234,7 @@ impl Store {
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    // Without a response, the cause may be the network of this robotgate alone, so the fleet does not
+                    // If the fetch failed, the cause may be the network of this robotgate alone. So the fleet does not
                     // get this result.
                     let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
                     let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));

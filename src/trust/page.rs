@@ -17,12 +17,10 @@ pub struct Document {
     pub body: Vec<u8>,
 }
 
-/// The form in which a person reads a document.
+/// The form in which a person reads a document: `Text` in a terminal, `Html` in a browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Text to read in a terminal.
     Text,
-    /// HTML to read in a browser.
     Html,
 }
 

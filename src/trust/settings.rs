@@ -49,7 +49,7 @@ impl ClientSettings {
     /// # Errors
     /// Fails if `proxy` is not an `http://` or `https://` URL with a host.
     pub fn new(proxy: &str, ca: Ca) -> Result<Self, BadProxy> {
-        // A secret can stand before an `@`.
+        // Do not show what is before an `@`: it can contain a secret.
         let shown = || match proxy.rsplit_once('@') {
             Some((_, host)) => format!("…@{host}"),
             None => proxy.to_owned(),
@@ -138,7 +138,7 @@ impl ClientSettings {
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
             ("{env}", self.command.clone()),
-            // Last, because a path can contain text that looks like another placeholder.
+            // After all others, because a path can contain text that looks like one of them.
             ("{roots-text}", quoted(roots.name())),
             ("{roots}", roots.shell_word()),
             ("{ca-text}", quoted(self.ca.name())),

@@ -43,7 +43,7 @@ pub enum Fault {
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
-    /// If robotgate forwarded the 407 (RFC 9110 §15.5.8), the client would send its credentials to robotgate.
+    /// robotgate does not forward a 407 (RFC 9110 §15.5.8): the client would think that robotgate asks for credentials.
     #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
     #[error("the FTP server does not keep to the protocol: {0}")]

@@ -194,8 +194,8 @@ impl DataRules {
 async fn dial(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
     match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
-            // Commands are short, and each one waits for the reply to the previous one. The connection works without
-            // this option too.
+            // Send each short command at once, because the next one waits for its reply. Ignore an error: the
+            // connection also works without this option.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }

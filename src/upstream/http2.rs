@@ -147,7 +147,7 @@ impl SharedConnection {
         !self.is_closed() && self.0.has_room(content)
     }
 
-    /// Returns whether this connection will never open a new stream again. Open streams may continue.
+    /// Returns whether this connection opens no more streams. Open streams may continue.
     pub fn is_closed(&self) -> bool {
         self.0.is_away()
     }

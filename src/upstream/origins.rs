@@ -53,7 +53,6 @@ pub struct Wanted {
     pub fresh: bool,
 }
 
-/// A connection for a request.
 pub struct OriginConnection {
     pub server: Server,
     pub address: SocketAddr,

@@ -41,7 +41,7 @@ struct Connection {
 pub enum NextStep<'a> {
     /// Another request has opened this connection in the meantime.
     Use(SharedConnection),
-    /// Open a connection, for which other requests wait.
+    /// Open a connection. Other requests wait for it.
     Open(OpeningGuard<'a>),
     /// Open a connection. Other requests can do so at the same time.
     OpenAlone,
@@ -104,7 +104,7 @@ impl Sharing {
         NextStep::OpenAlone
     }
 
-    /// Lets requests share this connection. If there are too many, closes the least recently used idle one.
+    /// Lets requests share this connection. If its shard is full, closes the least recently used idle connection there.
     pub fn keep(&self, key: &PoolKey, shared: SharedConnection, now: Instant) {
         let mut shard = self.servers.of(key);
         let count: usize = shard.values().map(|servers| servers.connections.len()).sum();
@@ -146,7 +146,7 @@ impl Sharing {
     }
 }
 
-/// Removes and returns the least recently used idle connection.
+/// Removes and returns the least recently used idle connection of the shard.
 fn least_recently_used(shard: &mut HashMap<PoolKey, ServerState>) -> Option<SharedConnection> {
     let idle = shard.values_mut().flat_map(|servers| {
         let same = servers.connections.iter().enumerate();

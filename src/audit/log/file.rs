@@ -32,7 +32,7 @@ fn opening() -> OpenOptions {
     let mut options = OpenOptions::new();
     options
         .append(true)
-        // The log names every URL that bots request, so not every user may read it.
+        // The log names the URLs that bots request, so not every user may read it.
         .mode(0o640)
         // Otherwise, opening a FIFO that nobody reads would block forever.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());

@@ -15,7 +15,7 @@ pub(super) struct WritePromise<'a> {
 /// Dropping this value returns the output and the batch to the shared state, even after a panic.
 struct WriteTurn<'a> {
     shared: &'a SharedLog,
-    /// `None` only after `drop`.
+    /// `drop` takes it. Until then, it is `Some`.
     work: Option<(Sink, Batch)>,
 }
 

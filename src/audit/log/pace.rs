@@ -60,7 +60,7 @@ const SLOW_FOR: u32 = 10;
 const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
 /// After this many consecutive batches with at most one awaited line, most batches do not wait for more lines.
 const LONELY: u32 = 4;
-/// Even then, one batch in this many waits for more lines.
+/// After `LONELY` such batches, one batch in this many waits for more lines.
 const PROBE: u32 = 16;
 
 #[cfg(test)]

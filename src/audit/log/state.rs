@@ -58,9 +58,10 @@ pub(super) struct State {
     pub(super) lost: Option<u64>,
     /// `None` while a thread writes to the output, and after the log has ended.
     pub(super) sink: Option<Sink>,
-    /// Replaces `sink`, for example after log rotation, as soon as no thread writes or a write fails.
+    /// The new output, for example after log rotation. Replaces `sink` at once, or when the running write ends
+    /// or fails.
     pub(super) other: Option<Sink>,
-    /// A batch of which only a part was written. The log's own thread continues it.
+    /// A batch that is not completely written, because a write failed. The log's own thread continues it.
     pub(super) rest: Option<Batch>,
     /// When the current write began, and how many bytes it has.
     pub(super) busy: Option<(Instant, usize)>,
@@ -93,8 +94,8 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
-    /// Whether the runtime has other threads while a write blocks one. Also set for tokio's current-thread runtime,
-    /// which only tests use here.
+    /// Whether the runtime has another thread that works while a write blocks one. Also true for tokio's current-thread
+    /// runtime, which only tests use here.
     pub(super) has_others: bool,
 }
 

@@ -108,7 +108,7 @@ fn entry(line: &str) -> Result<Option<(&str, SecretHash)>, LineFault> {
 }
 
 const KIND: &str = "sha256$";
-/// In bytes.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 128;
 /// Smallest and largest length of a salt, in bytes.
 const MIN_SALT: usize = 8;

@@ -160,7 +160,7 @@ fn colour(row: &Row) -> Option<Colour> {
 const ORIGIN: &str = "ORIGIN";
 const NONE: &str = "-";
 const GAP: &str = "  ";
-/// An origin is not cut to fewer columns than this. A third of them show its end, so that its port is always visible.
+/// The minimum width to which an origin is cut, in columns. The last six show its end, so that its port is visible.
 const MIN_ORIGIN: usize = 19;
 /// Maximum length of an origin in bytes.
 const MAX_ORIGIN: usize = 500;

@@ -54,7 +54,7 @@ impl ShowArgs {
 /// `policy` says how long robotgate refuses requests while it cannot fetch the robots.txt.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
-    // Do not use `failing_since`: after a failed fetch, an earlier robots.txt can still be valid.
+    // Do not use `failing_since`: it is set after a failed fetch even if an earlier robots.txt is still valid.
     let fails = row.kind().is_some_and(AnswerKind::fails);
     let mut out = String::new();
     let mut say = |name: &str, value: String| {
@@ -156,12 +156,12 @@ fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Opti
     ))
 }
 
-/// Adds the line numbers by which a refusal names its rule.
+/// Returns the text with line numbers. A refusal names its rule by such a number.
 fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();
     }
-    // Otherwise an empty line would be shown at the end.
+    // Without its last line end, the text has no empty line at the end.
     let lines = || numbered_lines(text.strip_suffix(b"\n").unwrap_or(text));
     let digits = lines().last().map_or(0, |(number, _)| number.to_string().len());
     lines()

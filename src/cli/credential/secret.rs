@@ -93,9 +93,10 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
 
 /// Characters to percent-escape: all except the unreserved ones (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// In characters: the length of 128 random bits in base64.
+/// Minimum length of a chosen secret, in characters: the length of 128 random bits in base64.
 const MIN_GIVEN: usize = 22;
-/// In bytes. The proxy takes a credential for invalid if `name:secret` has more than 1024 bytes.
+/// Maximum length of a chosen secret, in bytes. The proxy rejects a credential if `name:secret` has more than 1024
+/// bytes.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ pub(super) enum WriteError {
     SystemRoot { path: String, error: pem::PemError },
 }
 
-/// Fails if the path has a character that some client's settings would have to quote, or would take as a separator.
+/// Returns the absolute path as text. Fails if it has a character that some client's settings would have to quote, or
+/// would take as a separator.
 pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = path.to_str().map(|text| text.trim_end_matches('/'));

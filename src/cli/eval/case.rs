@@ -1,5 +1,5 @@
-//! Answers one input line of `robotgate eval`, a JSON object. The answer repeats its fields, except the robots.txt and
-//! those that the answer itself sets.
+//! Answers one input line of `robotgate eval`, a JSON object. The answer repeats the fields of the line, except the
+//! robots.txt and the fields that the answer itself sets.
 
 use std::{
     borrow::Cow,
@@ -170,7 +170,7 @@ impl<'a> Fields<'a> {
         self.write_others(output)?;
         let mut json = Vec::with_capacity(128);
         serde_json::to_writer(&mut json, answer)?;
-        // `output` already has the opening brace.
+        // Leave out the opening brace: it was written at the beginning.
         output.write_all(&json[1..])?;
         output.write_all(b"\n")
     }
@@ -182,8 +182,8 @@ impl<'a> Fields<'a> {
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes the fields of the input line, except the robots.txt, which is large, and those with the name of an output
-    /// field. A field `error` of a case would look like a failure.
+    /// Writes the fields of the input line. Leaves out the robots.txt, which is large, and fields with the name of an
+    /// output field: for example, a copied field `error` would look like a failure.
     fn write_others(&self, output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
             if matches!(&**name, "robots" | "robots_b64") || OUTPUT.contains(&&**name) {

@@ -27,7 +27,7 @@ impl Excerpt<'_> {
         let digits = self.last().to_string().len();
         let mut lines = numbered_lines(self.body).peekable();
         while let Some((number, line)) = lines.next() {
-            // After the last line end, the parser sees an empty line, but a person does not.
+            // Skip the empty line that the parser sees after the last line end, because a person does not see it.
             let is_end = line.is_empty() && lines.peek().is_none();
             if is_end || !self.shows(number) {
                 continue;

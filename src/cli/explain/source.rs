@@ -32,7 +32,7 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// The part of the file that robotgate uses.
+    /// The beginning of the file, up to the 500 KiB that robotgate uses of a robots.txt.
     pub(super) body: Vec<u8>,
     /// Whether the file is longer than `body`.
     pub(super) cut: bool,

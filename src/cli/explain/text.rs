@@ -22,8 +22,8 @@ use crate::{
     text::{count, plain},
 };
 
-/// Returns the report as text. If `[egress]` forbids the URL, `alone` can be the report on what the robots.txt alone
-/// says.
+/// Returns the report as text. If `[egress]` forbids the URL and the robots.txt is from a file, `alone` is the report
+/// on what the robots.txt alone says.
 pub(super) fn write(
     report: &ExplainedDecision<'_>,
     alone: Option<&ExplainedDecision<'_>>,
@@ -50,7 +50,8 @@ pub(super) fn write(
         }
         (false, Source::Live(live)) => {
             let (origin, options) = (&report.decision.target().origin, sources.options());
-            // `forget` would delete a copy that the site does not send now.
+            // After a failed fetch, do not suggest `forget`: it would delete the last copy, and the site now sends no
+            // other one.
             let _ = match live.answer().holds().fails() {
                 true => writeln!(
                     out,
@@ -213,7 +214,8 @@ fn verdict(
 /// Returns why bots may not reach the site, or that its Crawl-delay is too long.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
-        // If only the host's resolved address is forbidden, `prohibited` is not set, but the fetch has failed.
+        // If the host's resolved address is forbidden, but not its name, `prohibited` is not set, and the error of the
+        // fetch says why.
         Reason::Egress => decision.shown_error(),
         _ => decision.prohibited.clone(),
     }
@@ -259,8 +261,8 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
     if report.statements.is_empty() {
         return Ok(());
     }
-    // A Crawl-delay can matter with `[pace]`, and lines about the use of content if the bot has purposes. The heading
-    // must not deny that.
+    // With `[pace]`, a Crawl-delay can be part of the decision. So can lines about the use of content, if the bot has
+    // purposes. Then the heading must not say that these lines do not decide.
     let decision = report.decision;
     let heading = match decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",

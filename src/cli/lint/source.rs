@@ -34,7 +34,7 @@ pub(super) struct LintInput {
     /// `None` if the fetch returned no robots.txt. Can be longer than the part that robotgate uses, so that lint can
     /// show the first ignored bytes.
     pub(super) body: Option<Vec<u8>>,
-    /// `None` unless the robots.txt was fetched from a site.
+    /// The fetch from the site. `None` if the robots.txt is from a file or standard input.
     pub(super) live: Option<Live>,
 }
 

@@ -147,7 +147,7 @@ impl<'c> Table<'c> {
         self.number_of(["", ""], key, default, range)
     }
 
-    /// Adds `words` to messages, as [`Table::number_in`] does.
+    /// Reads a whole number, for a key with a default. `words` are for errors, as in [`Table::number_in`].
     pub(in crate::config) fn number_of<T>(
         &self,
         words: [&str; 2],

@@ -1,5 +1,5 @@
-//! Merges two states of an origin, so that no replaced response comes back. Also corrects a state after the clock was
-//! set, so that no expired response looks fresh and recent failures do not look old.
+//! Merges two states of an origin. The newer response wins, so that an older one does not come back. Also corrects a
+//! state after the clock was set: an expired response must not look fresh, and recent failures must not look old.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,8 +9,8 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Merges this state with an `earlier` one, such as the state on disk. Keeps the newer response. Failures of both
-    /// form one series, unless this state has a response. If `earlier` is not earlier, it replaces this state.
+    /// Merges this state with an `earlier` one, such as the state on disk. Keeps the newer response. If this state has
+    /// no response, the failures of both form one series. If `earlier` turns out to be as late, it replaces this state.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down. So treat two fetches that ended at most a millisecond apart as the same
@@ -24,8 +24,8 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // Under this profile, the earlier response can mean something else. Keep only the last copy, parsed again,
-            // and the failures.
+            // With the profile of this state, the earlier response can mean something else. From the earlier state,
+            // keep only the last copy, parsed again, and the failures.
             let last_good = earlier
                 .last_good
                 .as_deref()

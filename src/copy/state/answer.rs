@@ -93,7 +93,7 @@ kinds! {
         severity: Warning,
         fails: true,
     }
-    /// Bots may not reach the origin.
+    /// The configuration does not let bots reach the origin.
     Egress = "egress" {
         meaning: "bots must not go there (egress in the configuration)",
         severity: Bad,
@@ -118,7 +118,7 @@ pub struct SourceFetch {
     pub status: Option<u16>,
     /// When the fetch ended or, for a copy, when its origin last confirmed it.
     pub fetched: Option<SystemTime>,
-    /// From when on a request needs a new fetch. A fetch in the background can come earlier.
+    /// The time from which a request needs a new fetch. A fetch in the background can come earlier.
     pub expires: Option<SystemTime>,
 }
 

@@ -69,7 +69,7 @@ struct SavedFailing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     error: String,
-    /// Whether the fetch failed because bots may not reach the origin.
+    /// Whether the fetch failed because the egress guard refused the origin.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     prohibited: bool,
 }

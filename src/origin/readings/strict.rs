@@ -160,7 +160,8 @@ impl PathFeatures {
         })
     }
 
-    /// Returns whether `dots` is [`Dots::AfterDecoding`] or can lead to a reading that differs from it.
+    /// Returns whether a reading with `dots` can differ from that with [`Dots::AfterDecoding`]. Also true for
+    /// `AfterDecoding` itself.
     fn needs(self, dots: Dots) -> bool {
         let Dots::BeforeDecoding(before) = dots else {
             return dots == Dots::AfterDecoding || self.dots;
@@ -172,7 +173,7 @@ impl PathFeatures {
     fn makes_a_difference(self, strict: Strict) -> bool {
         let divides_otherwise = match strict.parameters {
             Parameters::Keep => self.slash || strict.backslash || strict.unicode || strict.dots != Dots::AfterDecoding,
-            // All servers that drop parameters resolve `/../`.
+            // Servers that drop parameters resolve `/../`.
             _ if strict.dots == Dots::Never => false,
             Parameters::Drop => self.semicolon,
             Parameters::DropBehindProxy => self.escaped_semicolon || self.semicolon && (self.dots || self.slash),
@@ -338,7 +339,7 @@ impl Segment {
     }
 }
 
-/// The query begins with `?`.
+/// Splits `target` into its path and its query, which begins with `?`.
 fn split(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()))
 }

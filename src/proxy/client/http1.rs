@@ -64,8 +64,8 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // Only an upgrade to a WebSocket is forwarded. `head` has refused upgrades to HTTP/2 and TLS. A request for any
-        // other upgrade is forwarded without its `Upgrade` field.
+        // Only an upgrade to a WebSocket is forwarded. The module `head` has refused upgrades to HTTP/2 and TLS. A
+        // request for another upgrade is forwarded without its `Upgrade` field.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }

@@ -85,8 +85,8 @@ impl Exchange {
     pub(in crate::proxy) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Wait for room in the log, so that a slow disk delays requests and loses no lines. If the wait takes too
-            // long, submit the line anyway.
+            // Wait for room in the log: a slow disk must delay requests, but lose no lines. If the wait takes too long,
+            // submit the line anyway.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
@@ -130,7 +130,7 @@ impl Exchange {
         match self.timings.first_byte {
             _ if site_failed => tally.failed(),
             Some(first_byte) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
-            // A tunnel answers when it is open.
+            // A CONNECT tunnel has no first byte of a response. Count the time to connect instead.
             None if self.tunnel.is_some() => tally.answered(self.timings.connect.unwrap_or_default()),
             // The site sent no response and is not the cause, for example because the client left.
             None => {}

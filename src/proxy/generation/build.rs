@@ -243,8 +243,8 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
     Ok(Some(Leaves::counted(Arc::new(authority), MAX_LEAVES, minted)))
 }
 
-/// Returns whether both configurations keep the robots.txt copies in the same file, even by different paths, or both in
-/// no file.
+/// Returns whether both configurations keep the robots.txt copies in the same file, even by different paths, or neither
+/// keeps them in a file.
 fn is_same_file(before: &Cache, after: &Cache) -> bool {
     let resolved = |cache: &Cache| {
         let path = cache.path.as_deref()?;

@@ -75,8 +75,8 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
 }
 
 /// Returns a value for the Host field in the spelling of the request target, or `None` if the field needs no change.
-/// Fails if the two name different hosts or ports, or if one of them is not valid. `target` checks what this function
-/// leaves unchecked, such as a plain host that is the same in both.
+/// Fails if the two name different hosts or ports, or if one of them is not valid. The module `target` checks what this
+/// function leaves unchecked, such as a plain host that is the same in both.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));

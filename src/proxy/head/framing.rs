@@ -1,5 +1,5 @@
-//! Checks how a request says where its content ends: in at most one way, and in the plainest spelling, because parsers
-//! interpret others differently (RFC 9112 §6). Pure functions, without I/O.
+//! Checks how a request says where its content ends. It must say so in at most one way and in the plainest spelling,
+//! because parsers interpret other spellings differently (RFC 9112 §6). Pure functions, without I/O.
 
 use http::{HeaderMap, HeaderValue, header};
 

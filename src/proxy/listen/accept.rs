@@ -49,8 +49,8 @@ pub(super) struct Accepting {
 // === impl Accepting ===
 
 impl Accepting {
-    /// Accepts connections until the socket has to close or, unless it is for operators, the proxy stops. Then accepts
-    /// those that still wait in the kernel's queue.
+    /// Accepts connections until the socket has to close or, if it is for bots, the proxy stops. Then accepts the
+    /// connections that still wait in the kernel's queue.
     pub(super) async fn run(mut self) {
         let for_operators = self.socket.speaks == Speaks::Admin;
         loop {
@@ -72,8 +72,8 @@ impl Accepting {
                 }
             }
         }
-        // The kernel queued about `BACKLOG` connections at most before this loop, unless the socket is inherited.
-        // Without a limit, new connections could keep the loop running.
+        // Without a limit, new connections could keep this loop running. The queue of a socket that robotgate itself
+        // opened has room for about `BACKLOG` connections.
         for _ in 0..BACKLOG {
             let Some(accepted) = waiting(&self.socket.socket) else {
                 break;
@@ -208,7 +208,7 @@ fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<Socke
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let digest = SocketDigest::from_raw_fd(stream.id());
-    // The socket no longer knows the address after the client has disconnected.
+    // Store the address now: after the client has disconnected, the socket no longer knows it.
     let _ = digest.peer_addr.set(Some(client.into()));
     stream.set_socket_digest(digest);
     let socket = stream.get_socket_digest();

@@ -65,7 +65,7 @@ impl Accept {
     }
 }
 
-/// Converts a weight, such as `0.5`, to thousandths (RFC 9110 §12.4.2). An invalid weight becomes 0.
+/// Converts a weight, such as `0.5`, to thousandths (RFC 9110 §12.4.2). Text that is not a number becomes 0.
 pub(super) fn thousandths(weight: &str) -> u16 {
     let weight: f32 = weight.parse().unwrap_or(0.0);
     // The cast saturates, and converts NaN to 0.

@@ -30,7 +30,7 @@ impl DecisionTexts<'_> {
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        // Some reasons refuse a request even under `report`, and the parameter would then contradict the status.
+        // Some reasons refuse a request even under `report`. This parameter would then contradict the status.
         if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
@@ -111,8 +111,8 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Appends what the site says about the use of its content. Appends where the site says so only if that decided the
-/// request: otherwise, the parameter `line` is the line of the rule.
+/// Appends what the site says about the use of its content and, if this refused the request, where the site says so. If
+/// it did not refuse the request, the parameter `line` is the line of the rule.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 

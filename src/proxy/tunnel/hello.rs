@@ -163,8 +163,8 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the first handshake message in `records`, as far as it has arrived, and the length of the records up to its
-/// end. Bytes that follow it in its last record are returned too.
+/// Returns the first handshake message in `records`, as far as it has arrived, and the total length of the records up
+/// to the one in which it ends. If more bytes follow the message in that record, they are returned with it.
 ///
 /// Skips alerts, because a server may send a warning first. Returns `None` if there is a record of another type.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {

@@ -18,9 +18,9 @@ words! {
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
         words! {
-            /// What a finding is about. Findings about the same line are reported in the order of these variants. Every
-            /// finding is about how [`Profile::Google`](crate::robots::Profile::Google) reads the file. Programs read
-            /// the names, such as `misspelt-key`, so these do not change in later versions.
+            /// What a finding is about. Findings about the same line are reported in the order of these variants. The
+            /// file is read with [`Profile::Google`](crate::robots::Profile::Google). Programs read the names, such as
+            /// `misspelt-key`, so these do not change in later versions.
             #[derive(Ord, PartialOrd)]
             #[non_exhaustive]
             pub enum Lint {
@@ -154,7 +154,7 @@ catalogue! {
     NeedlessEscape = "needless-escape", Warning;
     /// A `%` without two hex digits after it.
     BrokenEscape = "broken-escape", Warning;
-    /// A `*` that does not change what the pattern matches.
+    /// A `*`, or a `*$` at the end, that does not change what the pattern matches.
     UselessWildcard = "useless-wildcard", Note;
     /// A rule against the robots.txt itself, which crawlers fetch anyway.
     RobotsTxtRule = "robots-txt-rule", Note;

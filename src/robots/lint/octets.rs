@@ -45,7 +45,7 @@ impl Disguise {
         markup.then_some(Self::Html)
     }
 
-    /// `ruled` says whether the file nevertheless has rules that apply to an agent.
+    /// Reports that the file is not a robots.txt. `ruled` says whether it still has rules that apply to an agent.
     pub(super) fn report(self, ruled: bool, findings: &mut Findings) {
         let (code, what, advice) = match self {
             Self::Html => (

@@ -1,7 +1,8 @@
 //! Finds rules that never decide a path, and rules that could be removed without changing a decision.
 //!
-//! To test a pattern, it builds sample paths: [`ANY`], a byte that occurs in no pattern, replaces each `*` and follows
-//! a pattern without a final `$`. So a rule that matches all samples also matches every path that the pattern matches.
+//! To test a pattern, it builds sample paths: the byte [`ANY`] replaces each `*`, and is appended to a pattern without
+//! a `$` at the end. No pattern contains this byte, so a rule that matches all samples also matches every path that the
+//! pattern matches.
 
 use std::{
     borrow::Cow,
@@ -78,7 +79,7 @@ impl<'a> Scope<'a> {
     fn check(&self, covered: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
-        // Rules that must stay because a rule of the opposite kind could decide without them.
+        // Rules that must stay: without them, a rule of the opposite kind could decide.
         let mut needed = HashSet::new();
         for (at, winner) in winners.iter().enumerate() {
             let (rule, Some(winner)) = (self.rules[at], *winner) else {
@@ -136,8 +137,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the index of another rule that always wins against the rule at index `at`. `None` also if the budget is
-    /// used up.
+    /// Returns the index of another rule that matches every path that the rule at index `at` matches, and wins against
+    /// it. Returns `None` if there is no such rule, or if the budget is used up.
     fn winner(&self, at: usize, budget: &mut usize) -> Option<usize> {
         let samples_at = samples(&self.patterns[at]);
         let directory = self.directory(at).map(|pattern| samples(&pattern));
@@ -170,7 +171,7 @@ impl<'a> Scope<'a> {
         is_alone.then_some(heir)
     }
 
-    /// Returns the index of the rule that decides `path`. `None` also if the budget is used up.
+    /// Returns the index of the rule that decides `path`. Returns `None` if no rule does, or if the budget is used up.
     fn decider(&self, path: &[u8], budget: &mut usize) -> Option<usize> {
         let rule = self.robots.product("").decide_within(path, budget)?.rule?;
         Some(rule.line() as usize - 2)

@@ -62,7 +62,8 @@ impl Walk {
                 return Ok(Some(position.hash));
             }
         }
-        // The proxy no longer writes to the current file, because the next one had a line when the files were listed.
+        // If there is a next file, it had a line when the files were listed, so the proxy no longer writes to the
+        // current file.
         let Some(file) = self.later.pop_front() else {
             return Ok(None);
         };
@@ -88,7 +89,7 @@ impl Walk {
         Ok(Some(file.first))
     }
 
-    /// Notes that the current line is this entry already, if the line is the first of its file.
+    /// If the current line is the first of its file, notes that it is already sealed as this entry.
     pub(super) fn note_first_entry(&mut self, entry: u64) {
         if let Some((_, position)) = &mut self.now
             && position.offset == position.last

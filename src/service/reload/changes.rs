@@ -9,7 +9,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct ReloadChanges {
     pub(super) changes: Vec<KeyChange>,
-    /// Changed keys that have no effect until the next start.
+    /// Keys whose new values take effect only at the next start.
     pub(super) restart: Vec<&'static str>,
 }
 

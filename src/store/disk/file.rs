@@ -119,7 +119,7 @@ impl CopyFile {
         Ok(records.saturating_sub(tdmrep.map_or(0, |tdmrep| tdmrep.value())))
     }
 
-    /// Reads the state of an origin.
+    /// Reads the state of an origin. Returns `None` if it is unknown or damaged.
     pub fn read(&self, origin: &str) -> Result<Option<OriginState>, FileError> {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
@@ -205,8 +205,8 @@ impl CopyFile {
     }
 
     /// Calls `each` with every origin whose robots.txt is stored, sorted by name from `start` on, until `each` returns
-    /// `false`. With `start`, callers can split a long read, because redb keeps every page that an open transaction may
-    /// still read.
+    /// `false`. With `start`, callers can split a long read into several transactions: redb cannot reuse pages that an
+    /// open transaction may still read, so a long transaction can make the file grow.
     pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, OriginRecord) -> bool) -> Result<(), FileError> {
         self.each_record(start, |name, record| {
             !SiteDocument::is_robots_txt(name) || each(name, record)

@@ -61,8 +61,8 @@ impl StoreChange {
 // === impl Queue ===
 
 impl Queue {
-    /// Adds a change, and merges it with an earlier one of the same origin. Returns `false` only for the first state
-    /// since the last write that does not fit.
+    /// Adds a change, and merges it with an earlier one of the same origin. Returns `false` if the state does not fit
+    /// and is the first such state since the last write.
     pub(super) fn put(&mut self, origin: String, change: StoreChange) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {

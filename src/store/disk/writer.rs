@@ -209,7 +209,7 @@ impl SharedDisk {
         Ok(())
     }
 
-    /// Forgets origins that no bot has requested for a long time. Each call scans one part of the file.
+    /// Forgets origins that no bot has requested for a long time. A call scans at most one part of the file.
     fn collect(&self, collecting: &mut Collecting) -> Result<(), FileError> {
         if !collecting.rest().is_zero() {
             return Ok(());

@@ -11,7 +11,7 @@ pub struct File {
     pub contents: Contents,
 }
 
-/// What a written file contains, apart from [`MARK`], by which robotgate recognizes its own files.
+/// What a written file contains. Each written file also contains [`MARK`], by which robotgate recognizes its own files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     Text(String),

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, Method, header};
 
-/// The conditions of a request. Ignores a malformed or repeated header field, but takes an `If-Range` that is not a
-/// date for an entity tag.
+/// The conditions of a request. Malformed and repeated header fields are ignored. An `If-Range` that is not a date
+/// counts as an entity tag.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     range: Option<ByteRange>,
@@ -14,7 +14,7 @@ pub(super) struct Conditions {
     modified_since: Option<SystemTime>,
 }
 
-/// A request for several ranges gets the whole file.
+/// The bytes that a request asks for. A request for several ranges gets the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ByteRange {
     From(u64),

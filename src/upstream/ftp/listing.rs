@@ -184,7 +184,7 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 pub(super) const CONTENT_TYPE: &str = "text/html; charset=utf-8";
-/// Allows only styles.
+/// A content security policy that allows only styles.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 const STYLE: &str = "<meta name=\"viewport\" content=\"width=device-width\"><style>\
     :root{color-scheme:light dark}body{margin:1.5rem;font:16px/1.5 system-ui,sans-serif}\

@@ -184,7 +184,7 @@ impl Session {
 
 impl Failed {
     /// Gives a refused login the code 421 if the server is busy, and 530 (RFC 959 §5.4) if it does not accept anonymous
-    /// users. Any other refusal is a fault, unless it is temporary.
+    /// users. Another refusal stays the same if it is temporary, and otherwise becomes a fault.
     fn of_login(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.says_busy() => Self::Refused(Reply { code: BUSY, ..reply }),
@@ -249,7 +249,8 @@ impl Reply {
         Fault::Ftp(format!("it answered {}", self.text))
     }
 
-    /// Looks at the text, because some busy servers send the code 530, which usually refuses the login for good.
+    /// Returns whether the text says that the server is busy. The code is not enough: some busy servers send 530, which
+    /// usually refuses the login for good.
     pub(super) fn says_busy(&self) -> bool {
         let text = self.text.to_ascii_lowercase();
         BUSY_WORDS.iter().any(|word| text.contains(word))
@@ -305,7 +306,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
 
 /// The user of anonymous FTP (RFC 1635).
 const ANONYMOUS: &str = "anonymous";
-/// Servers ask for an email address, and check at most that it has an `@`.
+/// Servers ask for an email address. Those that check it usually look only for an `@`.
 const PASSWORD: &str = "anonymous@";
 const BEGINS: [Status; 2] = [Status::AboutToSend, Status::AlreadyOpen];
 pub(super) const NOT_LOGGED_IN: u16 = 530;

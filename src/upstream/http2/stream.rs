@@ -169,7 +169,7 @@ impl Stream {
     }
 
     /// Sends the queued content. Becomes ready when the origin's window has room for all of it, or when the origin
-    /// accepts no more. In the second case, [`wants_content`](Self::wants_content) is false.
+    /// accepts no more content. If the origin accepts no more, [`wants_content`](Self::wants_content) is false.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.unsent.is_empty() {
             self.content.reserve_capacity(self.unsent.len());

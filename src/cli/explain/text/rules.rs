@@ -112,7 +112,8 @@ fn losers(why: &Why<'_>, width: usize, paint: Paint, out: &mut String) -> Result
     more(all.len(), shown.len(), "rule", out)
 }
 
-/// A rule that does not match is worth showing only if more of its pattern fits the path than the first `/`.
+/// Returns whether to show a rule. A rule that does not match is shown only if more of its pattern fits the path than
+/// the first `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
