@@ -2,6 +2,7 @@
 //! stops on SIGTERM or SIGINT. Before it stops, it waits up to `proxy.shutdown-timeout` for the running exchanges to
 //! end. It neither decides nor serves requests.
 
+mod audit_file;
 mod greeting;
 mod history;
 pub mod logging;
@@ -14,7 +15,7 @@ use std::{io, net::SocketAddr, os::fd::AsFd as _, path::Path, sync::Arc, time::D
 
 use arc_swap::ArcSwapOption;
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
+    signal::unix::{SignalKind, signal},
     sync::{Mutex, watch},
 };
 use tokio_util::sync::CancellationToken;
@@ -190,7 +191,7 @@ impl Service {
             log_format,
         );
 
-        tokio::spawn(reopen_logs(live.clone(), rotate));
+        tokio::spawn(audit_file::keep_open(live.clone(), rotate));
         let report = StatusReporter::ready(notifier.clone(), live.clone(), daemon.reloads.clone());
         tokio::spawn(notifier.clone().watchdog_task());
         let keeping = history::keep(live.clone());
@@ -297,24 +298,6 @@ async fn log_slow_opening() {
             "still starting: probably opening the file of cache.path; another process may have it open, or robotgate \
              is checking it after a crash"
         );
-    }
-}
-
-/// Reopens the audit log on each SIGUSR1, for log rotation. Works even if the configuration file has a mistake.
-async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
-    while requests.recv().await.is_some() {
-        // Logs of earlier generations are not reopened: the last lines of old requests belong in the old files.
-        let generation = live.generation();
-        let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
-        match reopening.await {
-            Ok(Ok(true)) => tracing::info!("audit log reopened"),
-            Ok(Ok(false)) => {
-                tracing::info!("the audit log is written to standard output, so there is no file to reopen")
-            }
-            Ok(Err(error)) => tracing::error!(%error, "cannot reopen the audit log; robotgate keeps writing to the \
-                 old file"),
-            Err(error) => tracing::error!(%error, "cannot reopen the audit log: internal error"),
-        }
     }
 }
 

@@ -54,7 +54,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub use self::reserve::Reserved;
 use self::{
-    file::{append_on_a_new_line, append_to},
+    file::{FileId, append_on_a_new_line, append_to},
     state::{SharedLog, Sink, State, parity},
 };
 use super::{LogFormat, text::TextLines};
@@ -67,6 +67,8 @@ pub struct AuditLog {
     counts: Arc<AuditCounts>,
     /// `None` for standard output.
     path: Option<PathBuf>,
+    /// The file that was last opened at `path`.
+    opened: Mutex<Option<FileId>>,
     /// `None` if the output gets JSON.
     text: Option<TextLines>,
 }
@@ -134,7 +136,10 @@ impl AuditLog {
     /// Fails if the output cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
         let (file, path) = open(output)?;
-        Self::to_sink(Sink::new(file, path.as_deref()), path)
+        let opened = FileId::of(&file);
+        let log = Self::to_sink(Sink::new(file, path.as_deref()), path)?;
+        *log.opened.lock() = opened;
+        Ok(log)
     }
 
     /// Checks whether [`open`](Self::open) could open the file of the log. Creates no file.
@@ -157,8 +162,21 @@ impl AuditLog {
             path: path.clone(),
             error,
         })?;
+        *self.opened.lock() = FileId::of(&file);
         self.switch_sink(Sink::new(file, Some(path)));
         Ok(())
+    }
+
+    /// Returns whether the log's path has another file than the one that the log opened there, or none: somebody has
+    /// renamed, removed or replaced the file. Always false for standard output. Blocks.
+    pub fn is_displaced(&self) -> bool {
+        let (Some(path), Some(opened)) = (&self.path, *self.opened.lock()) else {
+            return false;
+        };
+        match path.metadata() {
+            Ok(metadata) => FileId::from(metadata) != opened,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
     }
 
     /// Switches to `output` if this log's own output accepts nothing. The lines that wait and all later lines then go
@@ -197,6 +215,7 @@ impl AuditLog {
             writer: Mutex::new(Some(writer)),
             counts: Arc::default(),
             path,
+            opened: Mutex::default(),
             text: None,
         })
     }

@@ -135,6 +135,11 @@ impl Generation {
         Ok(self.config.audit.output.file().is_some())
     }
 
+    /// Returns whether the file of the audit log was renamed, removed or replaced. Blocks.
+    pub fn is_audit_log_displaced(&self) -> bool {
+        self.audit.is_displaced()
+    }
+
     /// Returns the addresses on which robotgate listens. All generations share this list.
     pub fn listening(&self) -> &Listening {
         &self.egress.listening

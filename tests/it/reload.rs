@@ -488,6 +488,28 @@ async fn the_log_is_reopened_even_if_an_earlier_log_is_gone() {
     assert!(lines.contains("\"event\":\"decision\""), "{lines}");
 }
 
+#[tokio::test]
+async fn a_log_whose_file_was_replaced_is_opened_again_without_a_signal() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    allowed(&gate.get(&origin.url("/before")).await, "no-robots");
+    gate.audited(1).await;
+    // An editor or `sed -i` replaces the file.
+    let (log, copy) = (gate.file("audit.jsonl"), gate.file("copy"));
+    std::fs::copy(&log, &copy).expect("the folder is ours");
+    std::fs::rename(&copy, &log).expect("the folder is ours");
+
+    let replaced = "the file of the audit log was renamed, removed or replaced";
+    let warning = gate.wait_for_log("a warning", |line| line.says(replaced)).await;
+    assert_eq!(warning.level(), "WARN");
+    gate.wait_for_log("the new file", |line| line.message() == "audit log reopened")
+        .await;
+    allowed(&gate.get(&origin.url("/after")).await, "no-robots");
+    let (decisions, _) = gate.audited(2).await;
+    let urls: Vec<_> = decisions.iter().map(|decision| decision["url"].clone()).collect();
+    assert_eq!(urls, [origin.url("/before"), origin.url("/after")]);
+}
+
 /// A client that requests one page repeatedly.
 struct Load {
     done: Arc<AtomicBool>,

@@ -1,5 +1,7 @@
 //! Tests that the output can be changed while lines arrive.
 
+use std::fs;
+
 use super::*;
 
 #[tokio::test]
@@ -106,3 +108,18 @@ async fn rotation_loses_no_line_and_keeps_their_order() {
 
 const WRITERS: usize = 8;
 const LINES: usize = 500;
+
+#[test]
+fn a_log_is_displaced_until_its_path_is_opened_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, moved) = (folder.path().join("log"), folder.path().join("moved"));
+    let log = AuditLog::open(&Output::File(path.clone())).expect("the folder is there");
+    assert!(!log.is_displaced());
+    fs::rename(&path, &moved).expect("renamed");
+    assert!(log.is_displaced(), "the path has no file");
+    fs::write(&path, "").expect("written");
+    assert!(log.is_displaced(), "the path has another file");
+    log.reopen().expect("the file is there");
+    assert!(!log.is_displaced());
+    assert!(!AuditLog::open(&Output::Stdout).expect("open").is_displaced());
+}
