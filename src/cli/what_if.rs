@@ -15,7 +15,6 @@ use super::{
 use crate::{
     audit::basis,
     config::{Config, ConfigError},
-    decision::Decision,
     evidence::{EvidenceReader, FileError},
     origin::Origin,
     replay::{
@@ -62,8 +61,8 @@ pub struct WhatIfArgs {
     #[arg(long)]
     all: bool,
     /// Instead of the result, print one line for each decision that changes: time, id, effect, bot, URL, and the new
-    /// rule or reason, with tabs between them. Standard error says how many decisions are not listed because they
-    /// cannot be decided
+    /// rule or reason, with tabs between them. Decisions that cannot be made again have the effect "undecided", and in
+    /// the last column why
     #[arg(long, conflicts_with_all = ["json", "all", "expect"])]
     list: bool,
     /// Print one JSON object instead of text
@@ -148,11 +147,25 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
                     let log = path.display().to_string();
                     Some(LogPosition { log, line })
                 });
-                let Replayed::Decision(logged, Finding::Decided(effect, decision)) = replayed else {
-                    continue;
+                let (logged, effect, decision) = match replayed {
+                    Replayed::Decision(logged, Finding::Decided(effect, decision)) => (logged, effect, decision),
+                    Replayed::Decision(logged, Finding::Unknown(why)) if args.list => {
+                        let bot = logged.bot.as_deref();
+                        add_to_list(&mut list, logged, "undecided", bot, &why.to_string());
+                        continue;
+                    }
+                    _ => continue,
                 };
                 if args.list && *effect != Effect::Same {
-                    add_to_list(&mut list, logged, *effect, decision);
+                    let rule = decision.shown_rule();
+                    let basis = rule.as_deref().unwrap_or(decision.reason.as_str());
+                    add_to_list(
+                        &mut list,
+                        logged,
+                        effect.as_str(),
+                        decision.shown_bot().as_deref(),
+                        basis,
+                    );
                 }
                 if let Some(which) = args.expect
                     && (which == CaseSelection::All || *effect != Effect::Same)
@@ -166,7 +179,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let undecided: u64 = summary.unknown.values().sum();
     if args.list && undecided > 0 {
         complaint::say(&format_args!(
-            "decisions that cannot be decided and are not listed: {}; without --list, the command says why",
+            "decisions that cannot be made again: {}; the list has them as undecided",
             grouped(undecided)
         ));
     }
@@ -189,17 +202,8 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     Ok((text, summary.changed() == 0))
 }
 
-fn add_to_list(list: &mut String, logged: &LoggedDecision<'_>, effect: Effect, decision: &Decision) {
-    let (effect, bot) = (effect.as_str(), decision.shown_bot());
-    let rule = decision.shown_rule();
-    let line = [
-        &logged.time,
-        &logged.id,
-        effect,
-        bot.as_deref().unwrap_or("-"),
-        &logged.url,
-        rule.as_deref().unwrap_or(decision.reason.as_str()),
-    ];
+fn add_to_list(list: &mut String, logged: &LoggedDecision<'_>, effect: &str, bot: Option<&str>, basis: &str) {
+    let line = [&logged.time, &logged.id, effect, bot.unwrap_or("-"), &logged.url, basis];
     // `plain_message` escapes the tabs inside a field, so tabs only separate fields.
     let line = line.map(|field| plain_message(field, MAX_LINE));
     let _ = writeln!(list, "{}", line.join("\t"));
@@ -267,9 +271,13 @@ fn shown(report: &SummaryOutput<'_>) -> String {
     );
     for (why, number) in &summary.unknown {
         let url = summary.unknown_urls.get(why).map_or("", String::as_str);
+        let more = if *number > 1 { "; --list shows all" } else { "" };
         count(
             *number,
-            &format!("cannot be decided: {why} (such as {})", plain_message(url, MAX_LINE)),
+            &format!(
+                "cannot be decided: {why} (such as {}{more})",
+                plain_message(url, MAX_LINE)
+            ),
         );
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");

@@ -165,13 +165,12 @@ async fn a_decision_that_needs_another_robots_txt_is_named() {
     let wildcard = "egress.allow = [\"127.0.0.0/8\"]\nidentity.unidentified = \"wildcard\"";
     fs::write(&new, wildcard).expect("written");
     let shown = what_if(&gate, &["--config", &new]).await;
-    let line = format!(
-        "1 cannot be decided: the logged decision used no robots.txt, and the store of evidence has none of the site \
-         from before the request: name a robots.txt for the site (such as {})\n",
-        origin.url("/page")
-    );
+    let line = format!("1 cannot be decided: {NONE_THEN} (such as {})\n", origin.url("/page"));
     assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);
 }
+
+const NONE_THEN: &str = "the logged decision used no robots.txt, and the store of evidence has none of the site from before \
+                         the request: name a robots.txt for the site";
 
 #[tokio::test]
 async fn a_decision_without_a_robots_txt_gets_the_one_that_the_site_had_then() {
@@ -211,6 +210,7 @@ async fn a_decision_without_a_robots_txt_gets_the_one_that_the_site_had_then() {
     assert_eq!(
         listed,
         [
+            ["undecided", &*site.url("/one?early"), NONE_THEN],
             ["refused", &*site.url("/one"), "Disallow: /one"],
             ["basis", &*without.url("/one"), "no-robots"],
             ["basis", &*site.url("/one?late"), "no-rule"],
@@ -218,7 +218,7 @@ async fn a_decision_without_a_robots_txt_gets_the_one_that_the_site_had_then() {
         "{}",
         found.errors
     );
-    let early = "decisions that cannot be decided and are not listed: 1;";
+    let early = "decisions that cannot be made again: 1; the list has them as undecided";
     assert!(found.errors.contains(early), "{}", found.errors);
 }
 
