@@ -4,10 +4,13 @@
 Written from the C2SP texts alone (tlog-tiles, tlog-checkpoint, signed-note, tlog-proof) and RFC 6962, without
 knowledge of robotgate's code, except that an entry is the SHA-256 of a line without its line feed.
 
+    verify-seal.py log VKEY CHECKPOINT LOG...
     verify-seal.py tree VKEY FOLDER LOG...
     verify-seal.py proof VKEY PROOF LINE
 
-VKEY is the public key, or a file with it.
+`log` verifies that a log begins with the lines of a checkpoint that you kept. It needs nothing else of the seal. `tree`
+verifies a log by the folder of its seal, `proof` one line. VKEY is the public key, or a file with it. The files of the
+log have to be in the order of their lines, and must not contain erased lines.
 """
 
 import base64
@@ -84,6 +87,18 @@ def tiles(folder, level, count):
         yield index, width, (folder / tile_path(level, index, width)).read_bytes()
 
 
+def read_lines(logs):
+    return b"".join(pathlib.Path(log).read_bytes() for log in logs).split(b"\n")[:-1]
+
+
+def log(vkey, path, logs):
+    size, root = checkpoint(pathlib.Path(path).read_text("utf-8"), vkey)
+    lines = read_lines(logs)
+    need(len(lines) >= size, f"the log has {len(lines)} of the {size} lines")
+    need(merkle([leaf(sha256(line)) for line in lines[:size]]) == root, "the lines are not those of the checkpoint")
+    print(f"{size} lines are good")
+
+
 def tree(vkey, folder, logs):
     folder = pathlib.Path(folder)
     size, root = checkpoint((folder / "checkpoint").read_text("utf-8"), vkey)
@@ -100,7 +115,7 @@ def tree(vkey, folder, logs):
             need(data == b"".join(hashes[index * 256 : index * 256 + width]), f"tile {level}/{index}")
         full = len(hashes) // 256
         hashes, level = [merkle(hashes[i * 256 : i * 256 + 256]) for i in range(full)], level + 1
-    lines = b"".join(pathlib.Path(log).read_bytes() for log in logs).split(b"\n")[:-1]
+    lines = read_lines(logs)
     need([sha256(line) for line in lines[:size]] == entries, "the lines are not the entries")
     print(f"{size} entries are good")
 
@@ -132,7 +147,12 @@ def proof(vkey, path, line):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 5 or sys.argv[1] not in ("log", "tree", "proof"):
+        sys.exit(__doc__)
     what, vkey, first, *rest = sys.argv[1:]
     if pathlib.Path(vkey).is_file():
         vkey = pathlib.Path(vkey).read_text("utf-8").strip()
-    tree(vkey, first, rest) if what == "tree" else proof(vkey, first, *rest)
+    if what == "proof":
+        proof(vkey, first, *rest)
+    else:
+        (log if what == "log" else tree)(vkey, first, rest)

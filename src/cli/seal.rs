@@ -259,7 +259,8 @@ impl SealArgs {
         if missing > 0 {
             let _ = writeln!(
                 text,
-                "not proven, because the checkpoint does not cover them: {} of this request",
+                "not proven: {} of this request, which the checkpoint does not cover, or which changed after sealing \
+                 (`robotgate seal verify` shows changes)",
                 lines(missing as u64)
             );
         }

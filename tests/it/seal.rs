@@ -97,6 +97,8 @@ async fn an_independent_verifier_agrees_about_logs_of_every_size() {
         write(&folder.path().join("audit.jsonl"), size..size + 300);
         assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
         assert_eq!(check(), Ok(format!("{} entries are good", size + 300)));
+        let log = || independent(&["log", &key, &older, &path("audit.jsonl")]);
+        assert_eq!(log(), Ok(format!("{size} lines are good")));
 
         // The proof for a checkpoint that was handed out before is also accepted with the key in a file.
         let (id, out) = (format!("id-{}", size - 1), folder.path().display().to_string());
@@ -110,6 +112,17 @@ async fn an_independent_verifier_agrees_about_logs_of_every_size() {
                 size - 1
             ))
         );
+
+        // Somebody changes a line and seals the log anew with the same key. Only the older checkpoint shows it.
+        let text = fs::read_to_string(path("audit.jsonl")).expect("the log");
+        fs::write(path("audit.jsonl"), text.replacen("id-0", "id-x", 1)).expect("changed");
+        for name in ["checkpoint", "position"] {
+            fs::remove_file(folder.path().join("seal").join(name)).expect("removed");
+        }
+        fs::remove_dir_all(folder.path().join("seal/tile")).expect("removed");
+        assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+        assert_eq!(check(), Ok(format!("{} entries are good", size + 300)));
+        assert!(log().unwrap_err().contains("the lines are not those of the checkpoint"));
     }
 }
 
