@@ -297,12 +297,15 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
         logged.method,
         plain_message(&logged.url, MAX_URL)
     );
-    let none = || "none".to_owned();
-    let bot = logged.bot.clone().unwrap_or_else(none);
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<13} {}", plain_message(value, MAX_URL));
     };
-    line("bot", &format!("{bot} (by {})", logged.identity));
+    let bot = match (&logged.bot, &*logged.identity) {
+        (Some(bot), by) => format!("{bot} (by {by})"),
+        (None, "none") => "none".to_owned(),
+        (None, by) => format!("none (by {by})"),
+    };
+    line("bot", &bot);
     line(
         "logged",
         &format!("{}, {}, forwarded: {}", logged.verdict, logged.reason, logged.forwarded),
@@ -329,6 +332,9 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
         ReplayOutcome::Different(fields) => differences(fields),
     };
     line("replayed", &again);
+    if let Some(version) = &logged.version {
+        line("version", version);
+    }
     if let Some(sha256) = logged.config_sha256 {
         line("configuration", &sha256.to_string());
     }

@@ -55,6 +55,8 @@ pub struct LoggedDecision<'a> {
     pub reading: Option<String>,
     pub read_as: Option<String>,
     #[serde(default)]
+    pub version: Option<String>,
+    #[serde(default)]
     pub robots_url: Option<String>,
     pub robots_status: Option<u16>,
     pub robots_sha256: Option<Sha256>,
