@@ -40,7 +40,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExplainArgs {
-    /// The bot: a whole User-Agent, or just the bot's name
+    /// What the bot sends as User-Agent, or only the part that identifies it, such as ExampleBot
     #[arg(long, short, value_name = "UA")]
     agent: String,
     /// The whole URL
