@@ -21,7 +21,7 @@ pub use self::{
     generation_fields::{GenerationFields, Instance},
     latest::{LatestDecisions, MAX_DECISIONS},
     line::Line,
-    log::{AuditCounts, AuditError, AuditLog, MAX_WAIT, Output, Reserved},
+    log::{AuditCounts, AuditError, AuditLog, Displaced, MAX_WAIT, Output, Reserved},
     logged::{LoggedRefusal, RecordHead},
     privacy::{ClientMask, LoggedUserAgent, Privacy, RedactQuery},
     recent::{Recent, Tail},

@@ -40,7 +40,7 @@ use std::{
     borrow::Cow,
     fs::File,
     io,
-    os::fd::AsFd as _,
+    os::{fd::AsFd as _, unix::fs::MetadataExt as _},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -54,7 +54,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub use self::reserve::Reserved;
 use self::{
-    file::{FileId, append_on_a_new_line, append_to},
+    file::{append_on_a_new_line, append_to},
     state::{SharedLog, Sink, State, parity},
 };
 use super::{LogFormat, text::TextLines};
@@ -68,7 +68,7 @@ pub struct AuditLog {
     /// `None` for standard output.
     path: Option<PathBuf>,
     /// The file that was last opened at `path`.
-    opened: Mutex<Option<FileId>>,
+    opened: Mutex<Option<File>>,
     /// `None` if the output gets JSON.
     text: Option<TextLines>,
 }
@@ -98,6 +98,17 @@ pub enum AuditError {
     /// The line is not in the log and never will be.
     #[error("too many lines wait to be written to the audit log")]
     Full,
+}
+
+/// What happened to the file of the log since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Displaced {
+    /// It is still at the log's path. Or the log is written to standard output.
+    No,
+    /// It has another name, as after a rotation.
+    Renamed,
+    /// It has no name any more, so nobody can read the lines that are written to it.
+    Removed,
 }
 
 /// Number and total bytes of the submitted lines. A reload can pass these counts to the new log.
@@ -136,7 +147,7 @@ impl AuditLog {
     /// Fails if the output cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
         let (file, path) = open(output)?;
-        let opened = FileId::of(&file);
+        let opened = file.try_clone().ok();
         let log = Self::to_sink(Sink::new(file, path.as_deref()), path)?;
         *log.opened.lock() = opened;
         Ok(log)
@@ -162,20 +173,25 @@ impl AuditLog {
             path: path.clone(),
             error,
         })?;
-        *self.opened.lock() = FileId::of(&file);
+        *self.opened.lock() = file.try_clone().ok();
         self.switch_sink(Sink::new(file, Some(path)));
         Ok(())
     }
 
-    /// Returns whether the log's path has another file than the one that the log opened there, or none: somebody has
-    /// renamed, removed or replaced the file. Always false for standard output. Blocks.
-    pub fn is_displaced(&self) -> bool {
-        let (Some(path), Some(opened)) = (&self.path, *self.opened.lock()) else {
-            return false;
+    /// Returns whether somebody has renamed, removed or replaced the file of the log. Blocks.
+    pub fn displaced(&self) -> Displaced {
+        let opened = self.opened.lock();
+        let (Some(path), Some(Ok(opened))) = (&self.path, opened.as_ref().map(File::metadata)) else {
+            return Displaced::No;
         };
-        match path.metadata() {
-            Ok(metadata) => FileId::from(metadata) != opened,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        let is_same = match path.metadata() {
+            Ok(now) => (now.dev(), now.ino()) == (opened.dev(), opened.ino()),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        match opened.nlink() {
+            _ if is_same => Displaced::No,
+            0 => Displaced::Removed,
+            _ => Displaced::Renamed,
         }
     }
 

@@ -15,7 +15,7 @@ use super::{
     server_tls::{ServerTls, ServerTlsError},
 };
 use crate::{
-    audit::{AuditError, AuditLog, GenerationFields, Instance, LogFormat, Recent},
+    audit::{AuditError, AuditLog, Displaced, GenerationFields, Instance, LogFormat, Recent},
     authority::{Authority, AuthorityError, Leaves},
     config::Config,
     copy::OriginState,
@@ -136,8 +136,8 @@ impl Generation {
     }
 
     /// Returns whether the file of the audit log was renamed, removed or replaced. Blocks.
-    pub fn is_audit_log_displaced(&self) -> bool {
-        self.audit.is_displaced()
+    pub fn audit_log_displaced(&self) -> Displaced {
+        self.audit.displaced()
     }
 
     /// Returns the addresses on which robotgate listens. All generations share this list.

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::signal::unix::Signal;
 
-use crate::proxy::Live;
+use crate::{audit::Displaced, proxy::Live};
 
 /// Runs until `rotations` receives no more signals.
 pub(super) async fn keep_open(live: Arc<Live>, mut rotations: Signal) {
-    let mut was_displaced = false;
+    let mut before = Displaced::No;
     loop {
         let is_rotation = tokio::select! {
             signal = rotations.recv() => match signal {
@@ -19,27 +19,27 @@ pub(super) async fn keep_open(live: Arc<Live>, mut rotations: Signal) {
             () = tokio::time::sleep(CHECK_EVERY) => false,
         };
         if !is_rotation {
-            let is_displaced = is_displaced(&live).await;
-            // A rotation renames the file shortly before it sends the signal, so wait for the next check.
-            let is_lost = is_displaced && was_displaced;
-            was_displaced = is_displaced;
-            if !is_lost {
-                continue;
+            let now = displaced(&live).await;
+            match (std::mem::replace(&mut before, now), now) {
+                // A rotation sends the signal shortly after it renames the file, so wait for the next check.
+                (_, Displaced::No) | (Displaced::No, Displaced::Renamed) => continue,
+                (_, Displaced::Renamed) => {}
+                (_, Displaced::Removed) => tracing::warn!(
+                    "somebody removed or replaced the file of the audit log, so the lines of the last seconds are lost; \
+                     to rotate the log, rename the file"
+                ),
             }
-            tracing::warn!(
-                "the file of the audit log was renamed, removed or replaced without a SIGUSR1; until now, robotgate wrote \
-                 to the old file"
-            );
         }
-        was_displaced = false;
+        before = Displaced::No;
         reopen(&live).await;
     }
 }
 
-async fn is_displaced(live: &Live) -> bool {
+async fn displaced(live: &Live) -> Displaced {
     let generation = live.generation();
-    let checking = tokio::task::spawn_blocking(move || generation.is_audit_log_displaced());
-    checking.await.unwrap_or_default()
+    let checking = tokio::task::spawn_blocking(move || generation.audit_log_displaced());
+    // A panic is already on stderr.
+    checking.await.unwrap_or(Displaced::No)
 }
 
 async fn reopen(live: &Live) {

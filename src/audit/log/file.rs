@@ -1,39 +1,15 @@
 //! Opens the log's file for appending. Can also check whether that would succeed, without creating the file.
 
 use std::{
-    fs::{File, Metadata, OpenOptions},
+    fs::{File, OpenOptions},
     io::{self, Write as _},
-    os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::Path,
 };
 
 use rustix::fs::OFlags;
 
 use crate::files::may_make_in;
-
-/// Identifies a file even after it was renamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-// === impl FileId ===
-
-impl FileId {
-    pub(super) fn of(file: &File) -> Option<Self> {
-        file.metadata().ok().map(Self::from)
-    }
-}
-
-impl From<Metadata> for FileId {
-    fn from(metadata: Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        }
-    }
-}
 
 pub(super) fn check(path: &Path) -> io::Result<()> {
     match opening().open(path) {

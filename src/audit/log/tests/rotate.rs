@@ -110,16 +110,19 @@ const WRITERS: usize = 8;
 const LINES: usize = 500;
 
 #[test]
-fn a_log_is_displaced_until_its_path_is_opened_again() {
+fn a_renamed_or_removed_file_is_noticed_until_the_path_is_opened_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, moved) = (folder.path().join("log"), folder.path().join("moved"));
     let log = AuditLog::open(&Output::File(path.clone())).expect("the folder is there");
-    assert!(!log.is_displaced());
+    assert_eq!(log.displaced(), Displaced::No);
     fs::rename(&path, &moved).expect("renamed");
-    assert!(log.is_displaced(), "the path has no file");
+    assert_eq!(log.displaced(), Displaced::Renamed, "the path has no file");
     fs::write(&path, "").expect("written");
-    assert!(log.is_displaced(), "the path has another file");
+    assert_eq!(log.displaced(), Displaced::Renamed, "the path has another file");
     log.reopen().expect("the file is there");
-    assert!(!log.is_displaced());
-    assert!(!AuditLog::open(&Output::Stdout).expect("open").is_displaced());
+    assert_eq!(log.displaced(), Displaced::No);
+    fs::rename(&moved, &path).expect("renamed");
+    assert_eq!(log.displaced(), Displaced::Removed, "another file replaced it");
+    let stdout = AuditLog::open(&Output::Stdout).expect("open");
+    assert_eq!(stdout.displaced(), Displaced::No);
 }
