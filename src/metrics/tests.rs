@@ -50,6 +50,7 @@ fn snapshot() -> Snapshot {
         ],
         fetches_max: 1024,
         authority_ends: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)),
+        tunnel_entry_ends: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(2_000)),
         audit_waiting_bytes: 17,
         audit_stalled: true,
         process: Process::read(),

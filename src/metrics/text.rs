@@ -392,6 +392,13 @@ impl MetricsCollector {
                 unix_time(ends),
             )?;
         }
+        if let Some(ends) = snapshot.tunnel_entry_ends {
+            page.gauge_f64(
+                "robotgate_tunnel_entry_not_after_timestamp_seconds",
+                "When the first [[https.tunnel]] entry ends, in seconds since 1970.",
+                unix_time(ends),
+            )?;
+        }
         page.counters(
             "robotgate_client_distrust",
             "How often clients rejected a certificate, most often because they do not trust the authority.",

@@ -45,6 +45,7 @@ impl Live {
             client_limits: self.clients.client_limits(&generation.config.proxy.limits),
             fetches_max: generation.config.robots.max_fetches,
             authority_ends: generation.authority().map(Authority::not_after),
+            tunnel_entry_ends: generation.config.https.tunnels.iter().map(|entry| entry.until).min(),
             audit_waiting_bytes: logs.iter().map(|log| log.waiting_bytes()).sum(),
             audit_stalled: logs.iter().any(|log| log.is_stalled()),
             process: Process::read(),
