@@ -190,13 +190,13 @@ impl OriginState {
 
     /// Returns what applies to the origin at `now`. A response applies until it expires. Then nothing is allowed until
     /// a fetch succeeds, or until the origin has failed for [`deny_for`](super::Unreachable::deny_for). After that,
-    /// [`then`](super::Unreachable::then) decides.
+    /// [`then`](super::Unreachable::then) decides, unless the egress guard refuses the origin.
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
             return answered.answer();
         }
         match &self.failing {
-            Some(failing) if failing.lasts(now) < policy.unreachable.deny_for => {
+            Some(failing) if failing.last.is_prohibited() || failing.lasts(now) < policy.unreachable.deny_for => {
                 Answer::Unreachable(Some(&failing.last))
             }
             Some(failing) => self.answer_of_old(&failing.last, policy),

@@ -120,3 +120,17 @@ fn an_answer_ends_the_failures_under_any_policy() {
         assert!(matches!(history.answer(2 * HOUR), Answer::Rules(_)), "{then:?}");
     }
 }
+
+#[test]
+fn an_origin_that_the_egress_guard_refuses_never_opens() {
+    let prohibited = Fetched::Failed(FetchError::Prohibited("10.0.0.1 is a private address".to_owned()).into());
+    for then in [Then::LastCopy, Then::Allow] {
+        let unknown = History::under(policy(HOUR, then, WithoutCopy::Allow));
+        let known = History::under(policy(HOUR, then, WithoutCopy::Allow)).then(0, received(200, RULES));
+        for history in [unknown, known] {
+            let history = history.then(DAYS, prohibited.clone());
+            assert_eq!(says(history.answer(99 * DAYS)), "deny", "{then:?}");
+            assert!(history.state.is_prohibited());
+        }
+    }
+}
