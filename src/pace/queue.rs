@@ -103,11 +103,12 @@ impl<K: Eq, T> Queue<K, T> {
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
         let (index, at) = places.next()?;
         let waiter = self.lines[index].waiting.remove(at)?;
-        let ahead = self.ahead_of(index);
-        if self.lines[index].waiting.is_empty() {
-            self.lines.remove(index);
-        }
-        Some((ahead, waiter))
+        let index = match self.lines[index].waiting.is_empty() {
+            // Its bot would now be behind all others.
+            true => self.lines.remove(index).map_or(0, |_| self.lines.len()),
+            false => index,
+        };
+        Some((self.ahead_of(index), waiter))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Waiter<T>> {

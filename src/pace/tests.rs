@@ -385,3 +385,24 @@ fn the_largest_delay_counts() {
         "the site's Crawl-delay, 301 s, is longer than pace.crawl-delay-max, 300 s"
     );
 }
+
+#[test]
+fn a_request_that_is_taken_out_would_join_again_behind_the_other_bots() {
+    let mut queue = super::queue::Queue::new();
+    let now = Instant::now();
+    for (bot, gap) in [('a', 1), ('b', 2), ('c', 4), ('c', 8)] {
+        queue.push(bot, limits(gap), now, gap);
+    }
+    // The other request of `c` goes first, and one of each other bot.
+    let (ahead, taken) = queue.take(|waiter| waiter.owner == 4).expect("it waits");
+    let gaps = |ahead: Option<queue::Ahead>| ahead.map(|ahead| (ahead.first, ahead.others));
+    assert_eq!((taken.owner, gaps(ahead)), (4, Some((seconds(1), seconds(2 + 8)))));
+    // `a` has no other request, so one of each other bot goes first.
+    let (ahead, taken) = queue.take(|waiter| waiter.owner == 1).expect("it waits");
+    assert_eq!((taken.owner, gaps(ahead)), (1, Some((seconds(2), seconds(8)))));
+    assert_eq!(
+        gaps(queue.ahead(&'a')),
+        Some((seconds(2), seconds(8))),
+        "as for a new request"
+    );
+}
