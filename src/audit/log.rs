@@ -38,7 +38,7 @@ mod thread;
 
 use std::{
     borrow::Cow,
-    fs::File,
+    fs::{File, Metadata},
     io,
     os::{fd::AsFd as _, unix::fs::MetadataExt as _},
     path::{Path, PathBuf},
@@ -140,6 +140,19 @@ impl Output {
 
 // === impl AuditLog ===
 
+/// Returns whether both are the same regular file, perhaps under different names.
+fn is_same_file(one: &File, other: &File) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => one.is_file() && id(&one) == id(&other),
+        _ => false,
+    }
+}
+
+/// Identifies a file even after it was renamed.
+fn id(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
 impl AuditLog {
     /// Opens the log. Appends to an existing file, starting on a new line.
     ///
@@ -173,7 +186,11 @@ impl AuditLog {
             path: path.clone(),
             error,
         })?;
-        *self.opened.lock() = file.try_clone().ok();
+        let opened = std::mem::replace(&mut *self.opened.lock(), file.try_clone().ok());
+        // A write can have stopped inside a line. It goes on in the same file, so do not begin the line again there.
+        if opened.is_some_and(|opened| is_same_file(&opened, &file)) {
+            return Ok(());
+        }
         self.switch_sink(Sink::new(file, Some(path)));
         Ok(())
     }
@@ -185,7 +202,7 @@ impl AuditLog {
             return Displaced::No;
         };
         let is_same = match path.metadata() {
-            Ok(now) => (now.dev(), now.ino()) == (opened.dev(), opened.ino()),
+            Ok(now) => id(&now) == id(&opened),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };
         match opened.nlink() {

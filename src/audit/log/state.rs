@@ -1,4 +1,4 @@
-//! The state that is shared by the threads that submit lines and those that write them.
+//! The state shared by the threads that submit lines and those that write them.
 
 use std::{
     fmt,
