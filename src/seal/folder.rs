@@ -28,7 +28,14 @@ impl Folder {
     /// Creates the folder if necessary, and locks it until the returned file is dropped. Waits at most ten seconds for
     /// another process to release the lock.
     pub(super) fn lock(&self) -> Result<File, SealError> {
-        let lock = make(&self.0).and_then(|()| files::lock(&self.0));
+        let is_new = !self.0.exists();
+        let lock = make(&self.0).and_then(|()| {
+            if is_new {
+                // Otherwise, a loss of power could lose the folder with the private key.
+                File::open(files::folder_of(&self.0))?.sync_all()?;
+            }
+            files::lock(&self.0)
+        });
         let lock = lock.map_err(SealError::write(&self.0))?;
         lock.ok_or_else(|| SealError::Locked(self.0.clone()))
     }

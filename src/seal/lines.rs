@@ -177,12 +177,12 @@ fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
 }
 
 /// Returns the number of a rotated file: 2 for `audit.jsonl.2.gz`. Returns 0 for a name without a number, and for a
-/// number of eight or more digits, which is a date or a time.
+/// number of six or more digits, which is a date or a time.
 fn number(path: &Path) -> u32 {
     let packed = path.with_extension("");
     let name = if is_gz(path) { &packed } else { path };
     let number = name.extension().and_then(|end| end.to_str()?.parse().ok());
-    number.filter(|number| *number < 10_000_000).unwrap_or(0)
+    number.filter(|number| *number < 100_000).unwrap_or(0)
 }
 
 /// Returns whether `file` has the name of the log, or that name with a number or a date, and perhaps `.gz`.
