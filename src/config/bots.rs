@@ -206,7 +206,7 @@ impl TakenNames {
             let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
-            // Of two equal entries, in one bot or in two, only the first would ever match.
+            // Without a proof, only the first of two equal entries would match.
             if let Some(first) = self
                 .user_agents
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())

@@ -37,7 +37,7 @@ pub struct Robots {
     /// Whether each path is also checked as common servers decode it ([`crate::origin::Strict`]).
     pub strict_paths: bool,
     pub fetch: FetcherOptions,
-    /// How long a request waits for a fetch before it is refused.
+    /// How long a request waits for a robots.txt before it is refused. Also limits the wait for a `tdmrep.json`.
     pub wait: Duration,
     /// Maximum number of concurrent fetches, 1 to 10,000.
     pub max_fetches: usize,

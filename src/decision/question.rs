@@ -81,7 +81,7 @@ pub enum HttpsMode {
 pub enum Unverifiable {
     #[default]
     Deny,
-    /// The tunnel is forwarded, and the log says so.
+    /// The tunnel is forwarded, but its verdict stays `unverifiable`.
     Allow,
 }
 

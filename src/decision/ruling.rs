@@ -148,8 +148,8 @@ impl Question {
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // If `budget` is below `BUDGET`, the caller decides again with `BUDGET`, which replays use too. With
-            // `BUDGET`, leave out the statements about uses, unless one of them could refuse the request.
+            // The statements take too much work. With less than `BUDGET`, the caller decides again with `BUDGET`. With
+            // `BUDGET`, leave the statements out; but if one of them could refuse the request, the request is denied.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }

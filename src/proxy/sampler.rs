@@ -12,9 +12,9 @@ use crate::{
     store::Tallied,
 };
 
-/// Passes the counts of one proxy to its history.
 pub struct Sampler {
     live: Arc<Live>,
+    /// The number of the last refusal that the history has.
     refusal: u64,
 }
 

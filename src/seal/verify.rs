@@ -388,5 +388,5 @@ impl fmt::Display for Finding {
 
 /// How many lines of a file to search for one that is sealed.
 const MAX_START: usize = 1_000;
-/// Maximum number of findings to keep. Further ones are only counted.
+/// Maximum number of findings to keep. Of further ones, only the lines or entries are counted.
 const MAX_FINDINGS: usize = 1_000;
