@@ -241,9 +241,14 @@ fn differences(fields: &[Difference]) -> String {
         Some(value) => plain_message(value, MAX_URL).into_owned(),
         None => "null".to_owned(),
     };
-    let fields = fields
-        .iter()
-        .map(|field| format!("{} was {}, is {}", field.field, value(&field.logged), value(&field.now)));
+    let fields = fields.iter().map(|field| {
+        format!(
+            "{}: logged {}, replayed {}",
+            field.field,
+            value(&field.logged),
+            value(&field.now)
+        )
+    });
     fields.collect::<Vec<_>>().join("; ")
 }
 

@@ -41,9 +41,9 @@ pub struct ReportArgs {
     /// The format of the report. By default, the name of the output file decides (.md, .csv, .html, otherwise text)
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Maximum number of rows in a table, except the one of totals
-    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
-    top: u32,
+    /// Maximum number of rows in a table, except the one of totals. By default 20; with CSV, no limit
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -55,7 +55,7 @@ enum Format {
     Text,
     /// Markdown tables
     Markdown,
-    /// One table of comma-separated values
+    /// All tables as comma-separated values. The first column names the table of a row
     Csv,
     /// One page with charts and without scripts
     Html,
@@ -95,8 +95,14 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
             logs: args.logs.clone(),
         });
     }
-    let document = Document::of(&report, &args.by, usize::try_from(args.top).unwrap_or(usize::MAX));
     let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
+    let most = match (args.top, format) {
+        (Some(top), _) => usize::try_from(top).unwrap_or(usize::MAX),
+        // CSV has no room for a note that rows are left out.
+        (None, Format::Csv) => usize::MAX,
+        (None, _) => ROWS,
+    };
+    let document = Document::of(&report, &args.by, most);
     let text = match format {
         Format::Text => {
             let is_shown = args.output.is_none() && io::stdout().is_terminal();
@@ -150,4 +156,7 @@ contain lines but no record; 2 for a usage error.
 Try it:
   robotgate report --since 24h /var/log/robotgate/audit.jsonl
   robotgate report --since 2026-11-01 --until 2026-12-01 -o november.html audit.jsonl*
-  robotgate report --by site --format csv --top 1000 audit.jsonl";
+  robotgate report --by site --format csv audit.jsonl";
+
+/// How many rows a table has by default.
+const ROWS: usize = 20;

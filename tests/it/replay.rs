@@ -111,7 +111,10 @@ async fn altered_lines_are_found_in_plain_and_compressed_logs_and_on_standard_in
         );
     }
     let shown = replay(&gate, &["--id", &id], &plain, "").await;
-    for part in ["verdict was allow, is deny", "line 2: Disallow: /private (group *)"] {
+    for part in [
+        "verdict: logged allow, replayed deny",
+        "line 2: Disallow: /private (group *)",
+    ] {
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
     assert_eq!(shown.code, Some(1));

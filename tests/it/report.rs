@@ -583,3 +583,23 @@ fn a_withdrawn_response_counts_as_a_refusal_by_usage() {
         "{found:#?}"
     );
 }
+
+#[tokio::test]
+async fn a_csv_has_all_rows_and_text_says_how_many_it_leaves_out() {
+    let sites: Vec<String> = (10..35).map(|number| format!("https://s{number}.example")).collect();
+    let lines = sites
+        .iter()
+        .map(|site| decision("10:00:00", site, ("A", site), ("allow", "no-rule", true), None).to_string() + "\n");
+    let log: String = lines.collect();
+    let csv = CliOutput::of(&["report", "-", "--format", "csv"], &log).await;
+    let rows = rows_of(&csv.out);
+    let named: Vec<_> = rows.iter().filter(|row| row[0] == "site").map(|row| &*row[1]).collect();
+    assert_eq!(named, sites, "{}", csv.out);
+    let text = CliOutput::of(&["report", "-"], &log).await.out;
+    let shown = sites.iter().filter(|site| text.contains(&***site)).count();
+    assert_eq!(
+        (shown, text.contains("Rows that are left out: 5.")),
+        (20, true),
+        "{text}"
+    );
+}
