@@ -125,9 +125,9 @@ impl ClientSettings {
         };
         let user = self.user.as_ref();
         let (name, secret) = user.map_or(("NAME", "SECRET"), |(name, secret)| (name, secret));
-        let mut out = text.to_owned();
-        for (name, value) in [
-            ("{replaces}", replaces.to_owned()),
+        // Not among the other values, because it contains placeholders.
+        let text = text.replace("{replaces}", replaces);
+        let values = [
             ("{name-text}", quoted(name)),
             ("{secret-text}", quoted(secret)),
             ("{proxy}", shell_word(&self.proxy)),
@@ -138,15 +138,24 @@ impl ClientSettings {
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
             ("{env}", self.command.clone()),
-            // After all others, because a path can contain text that looks like one of them.
             ("{roots-text}", quoted(roots.name())),
             ("{roots}", roots.shell_word()),
             ("{ca-text}", quoted(self.ca.name())),
             ("{ca}", self.ca.shell_word()),
-        ] {
-            out = out.replace(name, &value);
+        ];
+        let (mut out, mut rest) = (String::new(), &*text);
+        // In one pass, because a value can contain text that looks like a placeholder.
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            let (name, value) = values
+                .iter()
+                .find(|(name, _)| from.starts_with(name))
+                .map_or(("{", "{"), |(name, value)| (name, value));
+            out.push_str(before);
+            out.push_str(value);
+            rest = &from[name.len()..];
         }
-        out
+        out + rest
     }
 }
 
@@ -222,6 +231,14 @@ mod tests {
             assert_eq!(filled("http://a:1", path, "X={ca}"), format!("X={word}"));
         }
         assert_eq!(filled("http://a:1", "/a\"b", "{ca-text}"), r#""/a\"b""#);
+    }
+
+    #[test]
+    fn a_value_that_looks_like_a_placeholder_stays_as_it_is() {
+        let text = "a={roots} b={name-text} c={secret-text} { {other}";
+        let filled = filled("http://%7Bproxy%7D:%7Bca%7D@a:1", "/{ca}/{port}", text);
+        let path = "'/{ca}/{port}'";
+        assert_eq!(filled, format!("a={path} b=\"{{proxy}}\" c=\"{{ca}}\" {{ {{other}}"));
     }
 
     #[test]
