@@ -113,8 +113,8 @@ pub enum AuthorityError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MintError {
-    #[error("cannot create a certificate for the host `{}`: {reason}; if bots must reach it, add it to \
-        [[https.tunnel]]", name.escape_debug())]
+    #[error("cannot create a certificate for the host `{}`: {reason}; correct the host in the client's URL",
+        name.escape_debug())]
     Name { name: String, reason: NameError },
 
     #[error(

@@ -82,8 +82,8 @@ enum CacheError {
     Unknown(String),
     #[error(
         "this robotgate now knows nothing about {0}, but the fleet's server could not be told. The other robotgates \
-         keep their copies, and this one can get one of these copies again. When robotgate runs and its \
-         status shows that it is connected to the server, repeat the command"
+         keep their copies, and this one can get one of these copies again. Repeat the command when the page for \
+         operators or /api/v1/status shows that robotgate is connected to the server"
     )]
     FleetNotTold(Origin),
 }

@@ -21,7 +21,9 @@ pub enum FtpPathError {
     Escape,
     #[error("has a control character or the byte FF, which cannot be sent to an FTP server")]
     Control,
-    #[error("has a question mark: an ftp URL has no query, and a server could take the character for a wildcard")]
+    #[error(
+        "has a question mark, perhaps escaped (%3F): an ftp URL has no query, and a server could take the character for a wildcard"
+    )]
     Question,
     #[error("has an escaped slash or a backslash, which servers read in different ways")]
     Slash,

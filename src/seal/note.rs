@@ -58,7 +58,10 @@ pub enum NoteError {
     Signature,
     #[error("no known key signed it")]
     Unsigned,
-    #[error("do not trust it: its key was replaced when the tree had {0} entries, but it is for a larger tree")]
+    #[error(
+        "do not trust it: somebody signed it with a key that was replaced when the tree had {0} entries, and its tree is \
+         larger; find out who has the old key, and restore the folder from one backup if this is its own checkpoint"
+    )]
     Replaced(u64),
 }
 

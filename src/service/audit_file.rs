@@ -54,7 +54,9 @@ async fn reopen(live: &Live) {
         Ok(Err(error)) => {
             tracing::error!(%error, "cannot reopen the audit log; robotgate keeps writing to the old file")
         }
-        Err(error) => tracing::error!(%error, "cannot reopen the audit log: internal error"),
+        Err(error) => {
+            tracing::error!(%error, "cannot reopen the audit log because of an internal error in robotgate; it keeps writing to the old file")
+        }
     }
 }
 

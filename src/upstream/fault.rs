@@ -27,7 +27,10 @@ pub enum Fault {
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
     /// pingora would replace the underscore, and check the certificate for another name.
-    #[error("the server's certificate cannot be checked, because the first label of the host's name has an underscore")]
+    #[error(
+        "robotgate cannot check the server's certificate, because the first label of the host's name has an underscore; \
+         waiting does not help (docs/limits.md)"
+    )]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
     TlsAlert(String),

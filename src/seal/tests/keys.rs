@@ -46,7 +46,7 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
     fs::write(bench.file("seal/checkpoint"), forged).unwrap();
     let error = verify(&[]).unwrap_err().to_string();
     assert!(
-        error.contains("its key was replaced when the tree had 10 entries"),
+        error.contains("a key that was replaced when the tree had 10 entries"),
         "{error}"
     );
     let error = verify(&[&newest]).unwrap_err().to_string();

@@ -106,10 +106,14 @@ impl SharedDisk {
                     pause.lengthen();
                     self.failed(&error);
                     if closing {
-                        tracing::error!(
-                            origins = self.queue.lock().len(),
-                            "the most recent robots.txt files were not saved"
-                        );
+                        let origins = self.queue.lock().len();
+                        if origins > 0 {
+                            tracing::error!(
+                                path = %self.path.display(), origins, %error,
+                                "the most recent robots.txt files were not saved; robotgate fetches them again after the \
+                                 next start"
+                            );
+                        }
                         break;
                     }
                     // Open the file for readers: they can often use it although a write has failed.
