@@ -306,8 +306,8 @@ fn only_for_some(path: &Path, args: &EnvArgs, sources: &Sources) -> Option<Strin
         None => export(sources),
     };
     Some(format!(
-        "You can use these settings as they are. For bots of other users, who cannot read {}, make a copy and name it \
-         with --ca FILE: {copy}",
+        "You can use these settings as they are. For bots of other users, who cannot read {}, make a copy ({copy}), \
+         and run robotgate env with --ca robotgate-ca.pem",
         path.display()
     ))
 }

@@ -573,7 +573,7 @@ async fn env_reads_the_proxy_and_the_authority_from_the_configuration() {
     assert!(all.errors.contains("listens on all addresses"), "{}", all.errors);
     let ca = folder.path().join("ca.pem");
     let note = format!(
-        "# NOTE: You can use these settings as they are. For bots of other users, who cannot read {}, make a copy and name it with --ca FILE: robotgate ca export --config {} > robotgate-ca.pem",
+        "# NOTE: You can use these settings as they are. For bots of other users, who cannot read {}, make a copy (robotgate ca export --config {} > robotgate-ca.pem), and run robotgate env with --ca robotgate-ca.pem",
         ca.display(),
         file.display()
     );
@@ -582,7 +582,7 @@ async fn env_reads_the_proxy_and_the_authority_from_the_configuration() {
     fs::set_permissions(&ca, fs::Permissions::from_mode(0o600)).unwrap();
     let mine = CliOutput::of(&["env", "curl", "--ca", ca.to_str().unwrap()], "").await;
     let note = format!(
-        "# NOTE: You can use these settings as they are. For bots of other users, who cannot read {0}, make a copy and name it with --ca FILE: cp {0} robotgate-ca.pem\n",
+        "# NOTE: You can use these settings as they are. For bots of other users, who cannot read {0}, make a copy (cp {0} robotgate-ca.pem), and run robotgate env with --ca robotgate-ca.pem\n",
         ca.display()
     );
     assert!(mine.out.contains(&note), "{}", mine.out);
