@@ -240,8 +240,8 @@ fn read_stdin() -> Result<String, CredentialError> {
 /// Maximum number of bytes to read from standard input. Any valid secret is shorter.
 const MAX_INPUT: u64 = 4096;
 
-const NEXT: &str = "\nA running robotgate reads the credentials file again by itself. To be sure, reload robotgate:\n\
-                    systemctl reload robotgate, or send SIGHUP to its process.\n";
+const NEXT: &str = "\nA running robotgate reads the credentials file again within a second, and logs \"configuration reloaded\".\n\
+                    If it does not: systemctl reload robotgate, or send SIGHUP to its process.\n";
 
 const AFTER_HELP: &str = "\
 Try it:
