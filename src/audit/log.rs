@@ -54,7 +54,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub use self::reserve::Reserved;
 use self::{
-    file::{append_on_a_new_line, append_to},
+    file::{append_on_a_new_line, append_to, begin_line},
     state::{SharedLog, Sink, State, parity},
 };
 use super::{LogFormat, text::TextLines};
@@ -67,8 +67,6 @@ pub struct AuditLog {
     counts: Arc<AuditCounts>,
     /// `None` for standard output.
     path: Option<PathBuf>,
-    /// The file that was last opened at `path`.
-    opened: Mutex<Option<File>>,
     /// `None` if the output gets JSON.
     text: Option<TextLines>,
 }
@@ -140,19 +138,6 @@ impl Output {
 
 // === impl AuditLog ===
 
-/// Returns whether both are the same regular file, perhaps under different names.
-fn is_same_file(one: &File, other: &File) -> bool {
-    match (one.metadata(), other.metadata()) {
-        (Ok(one), Ok(other)) => one.is_file() && id(&one) == id(&other),
-        _ => false,
-    }
-}
-
-/// Identifies a file even after it was renamed.
-fn id(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
-}
-
 impl AuditLog {
     /// Opens the log. Appends to an existing file, starting on a new line.
     ///
@@ -162,7 +147,7 @@ impl AuditLog {
         let (file, path) = open(output)?;
         let opened = file.try_clone().ok();
         let log = Self::to_sink(Sink::new(file, path.as_deref()), path)?;
-        *log.opened.lock() = opened;
+        *log.shared.opened.lock() = opened;
         Ok(log)
     }
 
@@ -176,33 +161,37 @@ impl AuditLog {
     }
 
     /// Opens the log's path again, after log rotation has renamed the old file. Later lines go to the new file, and
-    /// none is lost or split. Does nothing for standard output.
+    /// none is lost or split. Does nothing for standard output, and if the path still has the open file.
     ///
     /// # Errors
     /// Fails if the file cannot be opened. The log then continues in the old file.
     pub fn reopen(&self) -> Result<(), AuditError> {
         let Some(path) = &self.path else { return Ok(()) };
-        let file = append_to(path).map_err(|error| AuditError::Open {
+        let cannot_open = |error| AuditError::Open {
             path: path.clone(),
             error,
-        })?;
-        let opened = std::mem::replace(&mut *self.opened.lock(), file.try_clone().ok());
+        };
+        let mut file = append_to(path).map_err(cannot_open)?;
+        let mut opened = self.shared.opened.lock();
         // A write can have stopped inside a line. It goes on in the same file, so do not begin the line again there.
-        if opened.is_some_and(|opened| is_same_file(&opened, &file)) {
+        if opened.as_ref().is_some_and(|opened| is_same_file(opened, &file)) {
             return Ok(());
         }
+        begin_line(&mut file, path).map_err(cannot_open)?;
+        *opened = file.try_clone().ok();
+        drop(opened);
         self.switch_sink(Sink::new(file, Some(path)));
         Ok(())
     }
 
     /// Returns whether somebody has renamed, removed or replaced the file of the log. Blocks.
     pub fn displaced(&self) -> Displaced {
-        let opened = self.opened.lock();
+        let opened = self.shared.opened.lock();
         let (Some(path), Some(Ok(opened))) = (&self.path, opened.as_ref().map(File::metadata)) else {
             return Displaced::No;
         };
         let is_same = match path.metadata() {
-            Ok(now) => id(&now) == id(&opened),
+            Ok(now) => file_id(&now) == file_id(&opened),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };
         match opened.nlink() {
@@ -248,7 +237,6 @@ impl AuditLog {
             writer: Mutex::new(Some(writer)),
             counts: Arc::default(),
             path,
-            opened: Mutex::default(),
             text: None,
         })
     }
@@ -418,6 +406,19 @@ impl Enqueued<'_> {
         let waited = tokio::time::timeout(MAX_WAIT, outcome).await;
         waited.unwrap_or(Err(AuditError::Stalled))
     }
+}
+
+/// Returns whether both are the same regular file, perhaps under different names.
+fn is_same_file(one: &File, other: &File) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => one.is_file() && file_id(&one) == file_id(&other),
+        _ => false,
+    }
+}
+
+/// Identifies a file even after it was renamed.
+fn file_id(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {

@@ -135,7 +135,7 @@ impl Generation {
         Ok(self.config.audit.output.file().is_some())
     }
 
-    /// Returns whether the file of the audit log was renamed, removed or replaced. Blocks.
+    /// Returns what happened to the file of the audit log since it was opened. Blocks.
     pub fn audit_log_displaced(&self) -> Displaced {
         self.audit.displaced()
     }

@@ -10,6 +10,7 @@ use crate::{audit::Displaced, proxy::Live};
 /// Runs until `rotations` receives no more signals.
 pub(super) async fn keep_open(live: Arc<Live>, mut rotations: Signal) {
     let mut before = Displaced::No;
+    let mut is_failing = false;
     loop {
         let is_rotation = tokio::select! {
             signal = rotations.recv() => match signal {
@@ -24,14 +25,18 @@ pub(super) async fn keep_open(live: Arc<Live>, mut rotations: Signal) {
                 // A rotation sends the signal shortly after it renames the file, so wait for the next check.
                 (_, Displaced::No) | (Displaced::No, Displaced::Renamed) => continue,
                 (_, Displaced::Renamed) => {}
+                (_, Displaced::Removed) if is_failing => {}
                 (_, Displaced::Removed) => tracing::warn!(
                     "somebody removed or replaced the file of the audit log, so the lines of the last seconds are lost; \
-                     to rotate the log, rename the file"
+                     to rotate the log, rename the file, and compress it only when robotgate has opened a new one"
                 ),
             }
         }
-        before = Displaced::No;
-        reopen(&live).await;
+        let reopened = reopen(&live, is_failing && !is_rotation).await;
+        is_failing = !reopened;
+        if reopened {
+            before = Displaced::No;
+        }
     }
 }
 
@@ -42,22 +47,30 @@ async fn displaced(live: &Live) -> Displaced {
     checking.await.unwrap_or(Displaced::No)
 }
 
-async fn reopen(live: &Live) {
+/// Returns whether the log was reopened. If it `was_failing` before, a failure is not logged again.
+async fn reopen(live: &Live, was_failing: bool) -> bool {
     // Logs of earlier generations are not reopened: the last lines of old requests belong in the old files.
     let generation = live.generation();
     let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
     match reopening.await {
         Ok(Ok(true)) => tracing::info!("audit log reopened"),
         Ok(Ok(false)) => {
-            tracing::info!("the audit log is written to standard output, so there is no file to reopen")
+            tracing::info!("the audit log is written to standard output, so there is no file to reopen");
         }
+        Ok(Err(_)) if was_failing => return false,
         Ok(Err(error)) => {
-            tracing::error!(%error, "cannot reopen the audit log; robotgate keeps writing to the old file")
+            tracing::error!(%error, "cannot reopen the audit log; robotgate keeps writing to the old file");
+            return false;
         }
         Err(error) => {
-            tracing::error!(%error, "cannot reopen the audit log because of an internal error in robotgate; it keeps writing to the old file")
+            tracing::error!(
+                %error,
+                "cannot reopen the audit log because of an internal error in robotgate; it keeps writing to the old file"
+            );
+            return false;
         }
     }
+    true
 }
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);

@@ -503,7 +503,7 @@ async fn a_log_whose_file_was_renamed_or_replaced_is_opened_again_without_a_sign
     allowed(&gate.get(&origin.url("/one")).await, "no-robots");
     gate.audited(1).await;
     renamed("first");
-    wait::until("a new file", || log.exists().then_some(())).await;
+    wait::until("a new file", || (gate.logged("audit log reopened") == 1).then_some(())).await;
     allowed(&gate.get(&origin.url("/two")).await, "no-robots");
     gate.audited(1).await;
     assert!(text("first").contains("/one") && text("audit.jsonl").contains("/two"));

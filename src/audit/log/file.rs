@@ -41,12 +41,18 @@ fn opening() -> OpenOptions {
 
 pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     let mut file = append_to(path)?;
+    begin_line(&mut file, path)?;
+    Ok(file)
+}
+
+/// Ends the last line of the file at `path` if it is incomplete. `file` is this file.
+pub(super) fn begin_line(file: &mut File, path: &Path) -> io::Result<()> {
     if ends_inside_a_line(path) {
         // After a crash or a full disk, the last line can be incomplete.
         tracing::warn!(path = %path.display(), "the last line of the audit log is incomplete; it stays as it is");
         file.write_all(b"\n")?;
     }
-    Ok(file)
+    Ok(())
 }
 
 /// Returns `false` for pipes and devices, because their end cannot be read.

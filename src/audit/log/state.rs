@@ -32,6 +32,8 @@ pub(super) struct SharedLog {
     /// See [`Sink::name`].
     pub(super) output: Arc<str>,
     pub(super) state: Mutex<State>,
+    /// The file that was last opened at the log's path. The log's own thread closes it, because that can block.
+    pub(super) opened: Mutex<Option<File>>,
     /// Wakes the log's own thread.
     work: Condvar,
     /// Notified when a batch was written or lost: `done[0]` for batches with even numbers, `done[1]` for the others.
@@ -129,6 +131,7 @@ impl SharedLog {
                 batch: 1,
                 ..State::default()
             }),
+            opened: Mutex::default(),
             work: Condvar::new(),
             done: Default::default(),
             freed: Notify::new(),

@@ -41,6 +41,8 @@ impl SharedLog {
             // While a request writes, `sink` is `None`. Do not end yet: if the write fails, this thread continues it.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
+                drop(state);
+                self.opened.lock().take();
                 return;
             }
             self.wait(&mut state, &mut look);

@@ -126,3 +126,21 @@ fn a_renamed_or_removed_file_is_noticed_until_the_path_is_opened_again() {
     let stdout = AuditLog::open(&Output::Stdout).expect("open");
     assert_eq!(stdout.displaced(), Displaced::No);
 }
+
+#[tokio::test]
+async fn the_new_file_begins_with_a_new_line_and_the_same_file_stays_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+    let log = AuditLog::open(&Output::File(path.clone())).expect("the folder is there");
+    log.write(b"1\n").await.expect("written");
+    // A write that stopped inside a line goes on there, so the same file is not opened again.
+    fs::write(&path, "1\ncut").expect("written");
+    log.reopen().expect("the file is there");
+    assert_eq!(fs::read_to_string(&path).expect("a file"), "1\ncut");
+    // An editor can leave a file without a final line end.
+    fs::write(&other, "edited").expect("written");
+    fs::rename(&other, &path).expect("renamed");
+    log.reopen().expect("the file is there");
+    log.write(b"2\n").await.expect("written");
+    assert_eq!(fs::read_to_string(&path).expect("a file"), "edited\n2\n");
+}
