@@ -14,7 +14,7 @@ mod what_if;
 use std::sync::Arc;
 
 pub use self::{
-    batch::{ReadTexts, Replayed, Replayer},
+    batch::{ReadHistories, ReadTexts, Replayed, Replayer},
     cases::Cases,
     line::{LoggedDecision, LoggedUsage},
     recheck::AnsweredSite,

@@ -147,7 +147,16 @@ pub(super) fn read(transaction: &ReadTransaction, origin: &str) -> Result<Vec<Ve
     let mut versions: Vec<Version> = Vec::new();
     for row in table.range((origin, 0)..=(origin, u64::MAX))? {
         let (key, row) = row?;
-        let version = version(key.value().1, row.value());
+        let (last_seen, status, bytes, sha256) = row.value();
+        let version = Version {
+            first_seen: time(key.value().1),
+            last_seen: time(last_seen),
+            text: sha256.map(|sha256| SeenText {
+                sha256: Sha256(*sha256),
+                bytes,
+            }),
+            status,
+        };
         match versions.last_mut() {
             // Several robotgates that share the file can record the same version.
             Some(last) if last.text == version.text => {
@@ -160,41 +169,10 @@ pub(super) fn read(transaction: &ReadTransaction, origin: &str) -> Result<Vec<Ve
     Ok(versions)
 }
 
-/// Returns the newest version of an origin's robots.txt that had been seen at the time `at`.
-pub(super) fn newest_at(
-    transaction: &ReadTransaction,
-    origin: &str,
-    at: SystemTime,
-) -> Result<Option<Version>, FileError> {
-    let table = match transaction.open_table(VERSIONS) {
-        Ok(table) => table,
-        Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let mut versions = table.range((origin, 0)..=(origin, micros_since_1970(at)))?;
-    versions
-        .next_back()
-        .map(|row| row.map(|(key, row)| version(key.value().1, row.value())))
-        .transpose()
-        .map_err(Into::into)
-}
-
 /// Returns the number of days since 1970, in UTC.
 pub(super) fn day_of(time: SystemTime) -> u32 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX)
-}
-
-fn version(first_seen: u64, (last_seen, status, bytes, sha256): Row<'_>) -> Version {
-    Version {
-        first_seen: time(first_seen),
-        last_seen: time(last_seen),
-        text: sha256.map(|sha256| SeenText {
-            sha256: Sha256(*sha256),
-            bytes,
-        }),
-        status,
-    }
 }
 
 fn time(micros: u64) -> SystemTime {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use redb::{Builder, ReadTransaction, ReadableDatabase};
@@ -51,17 +51,17 @@ impl EvidenceReader {
 
     /// Reads the versions of an origin's robots.txt, the oldest first.
     pub fn history(&self, origin: &Origin) -> Result<Vec<Version>, FileError> {
-        let versions = self.patiently(|transaction| history::read(transaction, &origin.to_string()))?;
-        Ok(versions.unwrap_or_default())
+        Ok(self.histories(&[&origin.to_string()])?.pop().unwrap_or_default())
     }
 
-    /// Returns, for each origin and time, the newest version of the origin's robots.txt that had been seen at that time.
-    pub fn versions_at(&self, origins: &[(&str, SystemTime)]) -> Result<Vec<Option<Version>>, FileError> {
-        let versions = self.patiently(|transaction| {
-            let newest = |(origin, at): &(&str, SystemTime)| history::newest_at(transaction, origin, *at);
-            origins.iter().map(newest).collect::<Result<Vec<_>, _>>()
+    /// Reads for each origin the versions of its robots.txt, the oldest first. A proxy cannot write to the file during
+    /// the read.
+    pub fn histories(&self, origins: &[&str]) -> Result<Vec<Vec<Version>>, FileError> {
+        let histories = self.patiently(|transaction| {
+            let histories = origins.iter().map(|origin| history::read(transaction, origin));
+            histories.collect::<Result<Vec<_>, _>>()
         })?;
-        Ok(versions.unwrap_or_else(|| vec![None; origins.len()]))
+        Ok(histories.unwrap_or_else(|| vec![Vec::new(); origins.len()]))
     }
 
     /// Waits while another process has the file open, then runs `read`. Returns `None` if the file has no tables yet.

@@ -6,11 +6,13 @@ use std::{
     time::SystemTime,
 };
 
-use super::{Finding, LoggedDecision, Missing, ReplayOutcome, Scenario, Texts, line::LoggedLine, replay, what_if};
+use super::{
+    Finding, LoggedDecision, Missing, ReplayOutcome, Scenario, Texts, is_as_logged, line::LoggedLine, replay, what_if,
+};
 use crate::{
     config::Config,
     copy::{RobotsCopy, Sha256, TdmRep},
-    evidence::{EvidenceReader, FileError},
+    evidence::{EvidenceReader, FileError, Version},
     parallel::in_parallel,
     robots::Profile,
 };
@@ -18,8 +20,9 @@ use crate::{
 /// Decides the requests of log lines again, with the texts of a store of evidence.
 pub struct Replayer {
     read: ReadTexts,
-    /// The store that says which robots.txt a site had at the time of a request.
-    history: Option<EvidenceReader>,
+    /// Reads which robots.txt a site had at the time of a request.
+    histories: Option<ReadHistories>,
+    versions: HashMap<String, Vec<Version>>,
     cores: usize,
     /// When `weight` exceeds this, all robots.txt and `tdmrep.json` texts are dropped, and read again when they are
     /// needed.
@@ -35,6 +38,9 @@ pub struct Replayer {
 
 /// Reads texts by their digests. The result lacks texts that the store of evidence does not have.
 pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> + Send + Sync>;
+
+/// Reads for each origin the versions of its robots.txt, the oldest first.
+pub type ReadHistories = Box<dyn Fn(&[&str]) -> Result<Vec<Vec<Version>>, FileError> + Send + Sync>;
 
 /// The result for one line of a log.
 #[derive(Debug)]
@@ -54,14 +60,16 @@ impl Replayer {
     pub fn new(store: EvidenceReader) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let history = store.clone();
-        Self::with(Box::new(move |digests| store.read(digests)), cores, MAX_WEIGHT).with_history(history)
+        Self::with(Box::new(move |digests| store.read(digests)), cores, MAX_WEIGHT)
+            .with_histories(Box::new(move |origins| history.histories(origins)))
     }
 
     /// Creates a replayer that uses `cores` threads, and about `max_weight` bytes for texts.
     pub fn with(read: ReadTexts, cores: usize, max_weight: usize) -> Self {
         Self {
             read,
-            history: None,
+            histories: None,
+            versions: HashMap::new(),
             cores,
             max_weight,
             configs: HashMap::new(),
@@ -74,9 +82,10 @@ impl Replayer {
 
     /// Lets [`what_if`](Self::what_if) use the robots.txt that a site had at the time of a request whose decision used
     /// none.
-    pub fn with_history(self, history: EvidenceReader) -> Self {
-        let history = Some(history);
-        Self { history, ..self }
+    #[must_use]
+    pub fn with_histories(self, histories: ReadHistories) -> Self {
+        let histories = Some(histories);
+        Self { histories, ..self }
     }
 
     /// Decides the requests of log lines again, and returns the results in the order of the lines. Fails if the store
@@ -154,15 +163,18 @@ impl Replayer {
             .collect())
     }
 
-    /// For each decision that used no robots.txt, adds the newest one of the site from before the request, if the
-    /// store's history has one. The decision with `change` may need it.
-    fn fill_in_lookups(&self, parsed: &mut [LoggedLine<'_>], change: &Scenario) -> Result<(), FileError> {
-        let Some(history) = &self.history else { return Ok(()) };
+    /// For each decision that used no robots.txt, adds the newest one of the site that robotgate had seen before the
+    /// request. The decision with `change` may need it.
+    fn fill_in_lookups(&mut self, parsed: &mut [LoggedLine<'_>], change: &Scenario) -> Result<(), FileError> {
+        let Some(read) = &self.histories else { return Ok(()) };
         let mut without: Vec<(&mut LoggedDecision<'_>, SystemTime)> = parsed
             .iter_mut()
             .filter_map(|line| match line {
                 LoggedLine::Decision(logged)
-                    if !logged.has_lookup() && !change.replaces(logged) && change.concerns(logged) =>
+                    if !logged.has_lookup()
+                        && !is_as_logged(logged)
+                        && !change.replaces(logged)
+                        && change.concerns(logged) =>
                 {
                     let time = logged.time().ok()?;
                     Some((&mut **logged, time))
@@ -170,17 +182,23 @@ impl Replayer {
                 _ => None,
             })
             .collect();
-        if without.is_empty() {
-            return Ok(());
+        let origins = without.iter().map(|(logged, _)| &*logged.origin);
+        let new: BTreeSet<&str> = origins.filter(|origin| !self.versions.contains_key(*origin)).collect();
+        if !new.is_empty() {
+            let new: Vec<&str> = new.into_iter().collect();
+            let histories = read(&new)?;
+            self.versions.extend(new.into_iter().map(str::to_owned).zip(histories));
         }
-        let sites: Vec<(&str, SystemTime)> = without.iter().map(|(logged, time)| (&*logged.origin, *time)).collect();
-        let versions = history.versions_at(&sites)?;
-        for ((logged, _), version) in without.iter_mut().zip(versions) {
-            match version.map(|version| version.text) {
-                Some(Some(text)) => logged.robots_sha256 = Some(text.sha256),
-                // The site had no robots.txt. With some sites, the status was not 404, but the decision is the same.
-                Some(None) => logged.robots_status = Some(404),
-                None => {}
+        for (logged, time) in &mut without {
+            let versions = self.versions.get(&*logged.origin);
+            let seen = versions.and_then(|versions| versions.iter().rfind(|version| version.first_seen <= *time));
+            match seen.map(|version| (version.text.as_ref(), version.status)) {
+                Some((Some(text), _)) => logged.robots_sha256 = Some(text.sha256),
+                // The site had no robots.txt. With every configuration, all these statuses mean the same.
+                Some((None, status)) if (300..500).contains(&status) && status != 429 => {
+                    logged.robots_status = Some(404);
+                }
+                _ => {}
             }
         }
         Ok(())

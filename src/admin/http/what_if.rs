@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -26,7 +27,7 @@ use crate::{
     evidence::EvidenceReader,
     origin::Origin,
     proxy::Generation,
-    replay::{ReadTexts, Replayed, Replayer, Scenario, Summary, SummaryOutput},
+    replay::{ReadHistories, ReadTexts, Replayed, Replayer, Scenario, Summary, SummaryOutput},
     store::Store,
 };
 
@@ -85,10 +86,8 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         .take(MAX_DECISIONS)
         .collect();
     let mut replayer = Replayer::with(texts(generation, store), 1, MAX_WEIGHT);
-    // If the store of evidence cannot be read, the response says for which requests it was needed.
-    let evidence = generation.config.evidence.as_ref();
-    if let Some(Ok(history)) = evidence.map(|evidence| EvidenceReader::open(&evidence.path)) {
-        replayer = replayer.with_history(history);
+    if let Some(evidence) = &generation.config.evidence {
+        replayer = replayer.with_histories(histories(evidence.path.clone()));
     }
     let mut summary = Summary::default();
     let until = Instant::now() + MAX_TIME;
@@ -113,6 +112,14 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
     };
     // Serialising fails only for maps whose keys are not strings, and the answer has none.
     Ok(serde_json::to_string(&answer).unwrap_or_default())
+}
+
+/// If the store of evidence cannot be read, the response says for which requests it was needed.
+fn histories(path: PathBuf) -> ReadHistories {
+    Box::new(move |origins| {
+        let read = EvidenceReader::open(&path).and_then(|reader| reader.histories(origins));
+        Ok(read.unwrap_or_else(|_| vec![Vec::new(); origins.len()]))
+    })
 }
 
 /// Returns a function that finds robots.txt files and configurations by their digests, in memory or in the store of

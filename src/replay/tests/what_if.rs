@@ -1,7 +1,7 @@
 //! Tests how logged requests are decided if the configuration, a robots.txt or the User-Agent is changed.
 
 use super::*;
-use crate::bot::ProofKind;
+use crate::{bot::ProofKind, decision::Reason, evidence::Version};
 
 const NEW: &str = "User-agent: *\nDisallow: /open\n";
 
@@ -525,5 +525,37 @@ fn turns_and_waits_are_not_guessed() {
             (change.changes_pace(Some(&old)), change.changes_pace(None)),
             (with_old, without)
         );
+    }
+}
+
+#[test]
+fn a_site_without_a_robots_txt_is_decided_only_if_every_configuration_reads_its_status_alike() {
+    let old = config(CONFIG);
+    let line = line(&old, "A", "GET", "https://own.example/private", &Found::Text(ROBOTS)).to_string();
+    let change = to_config("[[bot]]\nname = 'A'\nuser-agents = ['A']");
+    for (status, expected) in [
+        (404, Some(Reason::NoRobots)),
+        (301, Some(Reason::NoRobots)),
+        (429, None),
+        (503, None),
+    ] {
+        let stored = (old.canonical.sha256(), old.canonical.text().as_bytes().to_vec());
+        let version = Version {
+            first_seen: SystemTime::UNIX_EPOCH,
+            last_seen: SystemTime::UNIX_EPOCH,
+            text: None,
+            status,
+        };
+        let mut replayer = Replayer::with(Box::new(move |_| Ok([stored.clone()].into())), 1, 1 << 20)
+            .with_histories(Box::new(move |origins| Ok(vec![vec![version.clone()]; origins.len()])));
+        let replayed = replayer
+            .what_if(&[line.as_bytes()], &change, || false)
+            .expect("readable");
+        let found = match &replayed[..] {
+            [Replayed::Decision(_, Finding::Decided(_, decision))] => Some(decision.reason),
+            [Replayed::Decision(_, Finding::Unknown(Unknown::NoLookup))] => None,
+            other => panic!("{status}: {other:?}"),
+        };
+        assert_eq!(found, expected, "{status}");
     }
 }
