@@ -88,7 +88,8 @@ def tiles(folder, level, count):
 
 
 def read_lines(logs):
-    return b"".join(pathlib.Path(log).read_bytes() for log in logs).split(b"\n")[:-1]
+    # The last line of a file can be incomplete, and is then not sealed.
+    return [line for log in logs for line in pathlib.Path(log).read_bytes().split(b"\n")[:-1]]
 
 
 def log(vkey, path, logs):
@@ -147,7 +148,8 @@ def proof(vkey, path, line):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 5 or sys.argv[1] not in ("log", "tree", "proof"):
+    is_proof = sys.argv[1:2] == ["proof"]
+    if len(sys.argv) < 5 or sys.argv[1] not in ("log", "tree", "proof") or (is_proof and len(sys.argv) != 5):
         sys.exit(__doc__)
     what, vkey, first, *rest = sys.argv[1:]
     if pathlib.Path(vkey).is_file():

@@ -175,13 +175,7 @@ impl SealArgs {
             return Ok(());
         }
         let folder = std::path::absolute(folder).map_err(SealError::read(folder))?;
-        // The owner of a symbolic link could let root write elsewhere, so check the links and the folders behind them.
-        let real = folder.ancestors().find_map(|folder| folder.canonicalize().ok());
-        let existing = folder
-            .ancestors()
-            .chain(real.iter().flat_map(|real| real.ancestors()))
-            .filter_map(|folder| fs::symlink_metadata(folder).ok());
-        match existing.map(|folder| folder.uid()).find(|owner| *owner != 0) {
+        match other_owner(&folder, MAX_LINKS) {
             Some(owner) => Err(SealCommandError::Owner { folder, owner }),
             None => Ok(()),
         }
@@ -282,6 +276,19 @@ impl SealArgs {
     }
 }
 
+/// Returns the user, other than root, who owns a folder on the path, or a symbolic link or a folder on the way to its
+/// target. The owner of a link could let root write elsewhere.
+fn other_owner(path: &Path, links: u32) -> Option<u32> {
+    path.ancestors().find_map(|part| {
+        let metadata = fs::symlink_metadata(part).ok()?;
+        if metadata.uid() != 0 {
+            return Some(metadata.uid());
+        }
+        let target = fs::read_link(part).ok()?;
+        other_owner(&part.parent()?.join(target), links.checked_sub(1)?)
+    })
+}
+
 /// Reads the public keys that `--key` names: one key, or a file with one key per line.
 fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
     let text = match Path::new(key).is_file() {
@@ -362,6 +369,8 @@ fn lines(number: u64) -> String {
 
 /// Maximum length of a file name or a finding in the output, in bytes.
 const MAX_NAME: usize = 2 * 1024;
+/// As in Linux.
+const MAX_LINKS: u32 = 40;
 
 const AFTER_HELP: &str = "\
 If a log has the name of a subcommand, write its path, such as ./verify.

@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     SealError,
+    keys::VKEY,
     tree::{FULL, TileName},
 };
 use crate::{copy::Sha256, files};
@@ -28,11 +29,11 @@ impl Folder {
     /// Creates the folder if necessary, and locks it until the returned file is dropped. Waits at most ten seconds for
     /// another process to release the lock.
     pub(super) fn lock(&self) -> Result<File, SealError> {
-        let is_new = !self.0.exists();
         let lock = make(&self.0).and_then(|()| {
-            if is_new {
-                // Otherwise, a loss of power could lose the folder with the private key.
-                File::open(files::folder_of(&self.0))?.sync_all()?;
+            if !self.path(VKEY).exists() {
+                // Otherwise, a loss of power could lose the new folder with the private key. The folder above may be
+                // one that this user cannot read.
+                let _ = File::open(files::folder_of(&self.0)).and_then(|above| above.sync_all());
             }
             files::lock(&self.0)
         });

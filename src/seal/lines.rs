@@ -181,8 +181,9 @@ fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
 fn number(path: &Path) -> u32 {
     let packed = path.with_extension("");
     let name = if is_gz(path) { &packed } else { path };
-    let number = name.extension().and_then(|end| end.to_str()?.parse().ok());
-    number.filter(|number| *number < 100_000).unwrap_or(0)
+    let end = name.extension().and_then(|end| end.to_str());
+    let number = end.filter(|end| end.len() < 6).and_then(|end| end.parse().ok());
+    number.unwrap_or(0)
 }
 
 /// Returns whether `file` has the name of the log, or that name with a number or a date, and perhaps `.gz`.
@@ -229,3 +230,22 @@ const MAX_TRIES: usize = 10;
 const BUFFER: usize = 256 * 1024;
 /// Maximum length of a line, in bytes.
 const MAX_LINE: u64 = 16 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_digits_are_a_number_and_long_ones_a_date() {
+        for (name, expected) in [
+            ("audit.jsonl", 0),
+            ("audit.jsonl.2", 2),
+            ("audit.jsonl.12.gz", 12),
+            ("audit.jsonl.202611", 0),
+            ("audit.jsonl.070101.gz", 0),
+            ("audit.jsonl-20261122", 0),
+        ] {
+            assert_eq!(number(Path::new(name)), expected, "{name}");
+        }
+    }
+}

@@ -113,6 +113,15 @@ async fn an_independent_verifier_agrees_about_logs_of_every_size() {
             ))
         );
 
+        // The last line of a rotated file can be incomplete. It is not sealed.
+        let rotated = path("audit.jsonl.1");
+        let text = fs::read_to_string(path("audit.jsonl")).expect("the log");
+        fs::write(&rotated, format!("{text}{{\"cut")).expect("written");
+        fs::write(path("next"), "later\n").expect("written");
+        let both = independent(&["log", &key, &older, &rotated, &path("next")]);
+        assert_eq!(both, Ok(format!("{size} lines are good")));
+        fs::remove_file(&rotated).expect("removed");
+
         // Somebody changes a line and seals the log anew with the same key. Only the older checkpoint shows it.
         let text = fs::read_to_string(path("audit.jsonl")).expect("the log");
         fs::write(path("audit.jsonl"), text.replacen("id-0", "id-x", 1)).expect("changed");
