@@ -207,15 +207,16 @@ impl Store {
         Some(self.cache.peek(origin)?.cached.state.load_full())
     }
 
-    /// Returns up to `limit` origins in memory whose names contain `filter`, sorted by name, from the name `start` on.
+    /// Returns up to `limit` known origins in memory whose names contain `filter`, sorted by name, from the name `start` on.
     pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
         for (origin, held) in self.cache.iter() {
             let name = origin.to_string();
-            if *name < *start || !name.contains(filter) {
+            let state = held.cached.state.load_full();
+            if *name < *start || !name.contains(filter) || !state.is_known() {
                 continue;
             }
-            first.insert(name, (origin, held.cached.state.load_full()));
+            first.insert(name, (origin, state));
             if first.len() > limit {
                 first.pop_last();
             }

@@ -50,7 +50,8 @@ pub fn run(args: &CaArgs) -> ExitCode {
         Err(error @ AuthorityError::Missing { .. }) => {
             let elsewhere = match sources.file() {
                 Some(_) => {
-                    "runs as a service, set STATE_DIRECTORY to the service's state folder, such as /var/lib/robotgate"
+                    "runs as a service and https.ca-certificate is not set, set STATE_DIRECTORY to the service's state folder, such \
+                     as /var/lib/robotgate"
                 }
                 None => "runs with a configuration file, name it with --config",
             };

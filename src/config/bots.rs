@@ -159,7 +159,7 @@ impl TakenNames {
                 .complain(list.span(), "this list is empty; add a purpose or remove the key");
         }
         let purposes = table.checker.each(purposes, str::parse::<Purpose>);
-        let accepted_proofs = self.accepted_proofs(raw_name.as_ref(), table);
+        let accepted_proofs = self.accepted_proofs(raw_name.as_ref().filter(|_| name.is_some()), table);
         Some(Bot {
             name: name?,
             user_agents: user_agents?,

@@ -167,7 +167,8 @@ impl OriginState {
             None => (now, 1),
         };
         let retry = &policy.unreachable.retry;
-        let delay = if elapsed(since, now) >= policy.unreachable.deny_for.max(RARELY_FROM) {
+        let is_rare = elapsed(since, now) >= policy.unreachable.deny_for.max(RARELY_FROM) && !failure.is_prohibited();
+        let delay = if is_rare {
             retry.longest
         } else {
             failure.retry_delay(attempts, retry)

@@ -103,12 +103,12 @@ impl<K: Eq, T> Queue<K, T> {
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
         let (index, at) = places.next()?;
         let waiter = self.lines[index].waiting.remove(at)?;
-        let index = match self.lines[index].waiting.is_empty() {
-            // Its bot would now be behind all others.
-            true => self.lines.remove(index).map_or(0, |_| self.lines.len()),
-            false => index,
-        };
-        Some((self.ahead_of(index), waiter))
+        if !self.lines[index].waiting.is_empty() {
+            return Some((self.ahead_of(index), waiter));
+        }
+        self.lines.remove(index);
+        // Its bot would now be behind all others.
+        Some((self.ahead_of(self.lines.len()), waiter))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Waiter<T>> {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use super::{generation::Generation, live::Live};
 use crate::{
     authority::Authority,
+    config::TunnelException,
     copy::AnswerKind,
     metrics::{DiskUse, Format, Metrics, Process, Snapshot},
     store::Disk,
@@ -45,7 +46,7 @@ impl Live {
             client_limits: self.clients.client_limits(&generation.config.proxy.limits),
             fetches_max: generation.config.robots.max_fetches,
             authority_ends: generation.authority().map(Authority::not_after),
-            tunnel_entry_ends: generation.config.https.tunnels.iter().map(|entry| entry.until).min(),
+            tunnel_entry_ends: next_end(&generation.config.https.tunnels),
             audit_waiting_bytes: logs.iter().map(|log| log.waiting_bytes()).sum(),
             audit_stalled: logs.iter().any(|log| log.is_stalled()),
             process: Process::read(),
@@ -75,4 +76,11 @@ fn disk_use(disk: &Disk) -> DiskUse {
         waiting: disk.waiting(),
         failures: disk.failures(),
     }
+}
+
+/// Returns when the next of the entries ends that still hold.
+fn next_end(entries: &[TunnelException]) -> Option<SystemTime> {
+    let now = SystemTime::now();
+    let ends = entries.iter().map(|entry| entry.until);
+    ends.filter(|end| *end > now).min()
 }

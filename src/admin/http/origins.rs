@@ -165,7 +165,6 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
         held.truncate(limit);
         let rows = held
             .iter()
-            .filter(|(_, state)| state.is_known())
             .map(|(origin, state)| Row::held(origin, state, &policy, now));
         Page {
             origins: rows.collect(),

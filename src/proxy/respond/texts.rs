@@ -41,8 +41,8 @@ impl DecisionTexts<'_> {
         if let Some(line) = self.line {
             let _ = write!(out, "; line={line}");
         }
-        let is_refused_by_rule = self.rule.is_some() && self.verdict != Verdict::Allow;
-        let read_as = self.read_as.as_ref().filter(|_| is_refused_by_rule);
+        let is_disallowed_by_rule = self.rule.is_some() && self.verdict != Verdict::Allow;
+        let read_as = self.read_as.as_ref().filter(|_| is_disallowed_by_rule);
         let strings = [
             ("rule", self.rule.as_deref()),
             ("read-as", read_as.map(|(_, path)| &**path)),

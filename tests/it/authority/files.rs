@@ -222,7 +222,10 @@ async fn ca_says_what_to_do_without_an_authority() {
     let config = files.directory.path().join("robotgate.toml");
     for (mode, expected) in [
         ("intercept", "exists; start the proxy once to create them"),
-        ("intercept", "If the proxy runs as a service, set STATE_DIRECTORY"),
+        (
+            "intercept",
+            "If the proxy runs as a service and https.ca-certificate is not set, set STATE_DIRECTORY",
+        ),
         (
             "tunnel",
             "https.mode is not \"intercept\", so robotgate needs no certificate authority",

@@ -106,7 +106,6 @@ fn collect(context: &Context, selection: &Selection) -> Option<Page> {
             let now = SystemTime::now();
             let held = store.list_held("", &selection.search, usize::MAX);
             held.iter()
-                .filter(|(_, state)| state.is_known())
                 .for_each(|(origin, state)| add(Row::held(origin, state, &policy, now)));
         }
     }
