@@ -151,6 +151,18 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_names_each_client() {
+        let page = include_str!("../../docs/clients.md");
+        for client in all() {
+            assert!(
+                page.contains(&format!("`{}`", client.name)),
+                "docs/clients.md lacks {}",
+                client.name
+            );
+        }
+    }
+
+    #[test]
     fn names_are_unique_and_found_in_any_case() {
         let mut names: Vec<_> = all()
             .iter()
