@@ -159,7 +159,10 @@ impl OriginState {
     }
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
-        let (since, attempts) = match &self.failing {
+        // The time for which the egress guard refused the origin says nothing about the site.
+        let failing = self.failing.as_ref();
+        let failing = failing.filter(|failing| !failing.last.is_prohibited() || failure.is_prohibited());
+        let (since, attempts) = match failing {
             // Keep `failing.since` even if `now` is earlier. If the clock was set back, `now` may be too early, and the
             // failures would later seem to have lasted too long.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),

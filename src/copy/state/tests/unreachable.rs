@@ -134,3 +134,14 @@ fn an_origin_that_the_egress_guard_refuses_never_opens() {
         }
     }
 }
+
+#[test]
+fn the_time_of_egress_refusals_does_not_count_as_a_failure_of_the_site() {
+    let prohibited = Fetched::Failed(FetchError::Prohibited("10.0.0.1 is a private address".to_owned()).into());
+    let opened = History::under(policy(HOUR, Then::Allow, WithoutCopy::Allow))
+        .then(0, prohibited.clone())
+        .then(10 * DAYS, prohibited)
+        .then(11 * DAYS, received(503, ""));
+    assert_eq!(says(opened.answer(11 * DAYS + HOUR - 1)), "deny");
+    assert_eq!(says(opened.answer(11 * DAYS + HOUR)), "allow");
+}
