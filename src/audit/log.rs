@@ -164,14 +164,21 @@ impl AuditLog {
     /// none is lost or split. Does nothing for standard output, and if the path still has the open file.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened. The log then continues in the old file.
+    /// Fails if the file cannot be opened. The log then continues in the old file, unless that was removed: then lines
+    /// wait until a later call succeeds.
     pub fn reopen(&self) -> Result<(), AuditError> {
         let Some(path) = &self.path else { return Ok(()) };
         let cannot_open = |error| AuditError::Open {
             path: path.clone(),
             error,
         };
-        let mut file = append_to(path).map_err(cannot_open)?;
+        let mut file = append_to(path).map_err(|error| {
+            // Nobody could read lines in a removed file. Let requests wait until the path can be opened.
+            if self.displaced() == Displaced::Removed {
+                self.switch_sink(Sink::removed(path));
+            }
+            cannot_open(error)
+        })?;
         let mut opened = self.shared.opened.lock();
         // A write can have stopped inside a line. It goes on in the same file, so do not begin the line again there.
         if opened.as_ref().is_some_and(|opened| is_same_file(opened, &file)) {
@@ -192,7 +199,8 @@ impl AuditLog {
         };
         let is_same = match path.metadata() {
             Ok(now) => file_id(&now) == file_id(&opened),
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
+            // The file can still be there, and the next check shows it.
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
         };
         match opened.nlink() {
             _ if is_same => Displaced::No,

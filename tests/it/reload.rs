@@ -522,6 +522,33 @@ async fn a_log_whose_file_was_renamed_or_replaced_is_opened_again_without_a_sign
     assert_eq!(urls, [origin.url("/two"), origin.url("/three")]);
 }
 
+#[tokio::test]
+async fn no_request_is_forwarded_while_the_removed_log_cannot_be_opened() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let log = gate.file("audit.jsonl");
+    allowed(&gate.get(&origin.url("/first")).await, "no-robots");
+    std::fs::remove_file(&log).expect("the folder is ours");
+    std::fs::create_dir(&log).expect("the folder is ours");
+    gate.wait_for_log("an error", |line| {
+        line.message().starts_with("cannot reopen the audit log")
+    })
+    .await;
+
+    let waiting = tokio::spawn(gate.get(&origin.url("/waiting")).send());
+    std::fs::remove_dir(&log).expect("the folder is ours");
+    gate.wait_for_log("the new file", |line| line.message() == "audit log reopened")
+        .await;
+    drop(waiting.await);
+    allowed(&gate.get(&origin.url("/last")).await, "no-robots");
+
+    let text = std::fs::read_to_string(&log).expect("a log");
+    for path in ["/waiting", "/last"] {
+        let logged = text.matches(&format!("\"url\":\"{}\"", origin.url(path))).count();
+        assert!(logged >= origin.count(path), "{path}: {text}");
+    }
+}
+
 /// A client that requests one page repeatedly.
 struct Load {
     done: Arc<AtomicBool>,

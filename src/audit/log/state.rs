@@ -3,7 +3,7 @@
 use std::{
     fmt,
     fs::File,
-    io::Write,
+    io::{self, Write},
     path::Path,
     sync::{Arc, OnceLock},
     time::Instant,
@@ -27,6 +27,8 @@ pub(super) struct Sink {
     /// Whether the output is a regular file. Only then do requests write to it.
     pub(super) is_file: bool,
 }
+
+struct RemovedFile;
 
 pub(super) struct SharedLog {
     /// See [`Sink::name`].
@@ -111,6 +113,27 @@ impl Sink {
             is_file: file.metadata().is_ok_and(|metadata| metadata.is_file()),
             writer: Box::new(file),
         }
+    }
+
+    /// Creates an output that accepts nothing, for a log whose file was removed.
+    pub(super) fn removed(path: &Path) -> Self {
+        Self {
+            name: path.display().to_string().into(),
+            is_file: false,
+            writer: Box::new(RemovedFile),
+        }
+    }
+}
+
+// === impl RemovedFile ===
+
+impl Write for RemovedFile {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::Error::other("the file was removed, and its path cannot be opened"))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
