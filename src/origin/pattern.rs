@@ -71,6 +71,11 @@ impl FromStr for HostPattern {
                 r#""{text}" has a wildcard; write ".{below}" for "{below}" and all hosts below it"#
             ));
         }
+        if text.contains('*') {
+            return wrong(format!(
+                r#""{text}" has a wildcard; write whole names, or ".bank.example" for "bank.example" and all below it"#
+            ));
+        }
         if bare.contains("//") {
             return wrong(format!(
                 r#""{text}" is a URL; write the host alone, like "bank.example""#
@@ -115,6 +120,13 @@ mod tests {
         for text in ["a.example", "A.example.", "a.example\u{3002}", "a.example%2e"] {
             let pattern: HostPattern = text.parse().expect(text);
             assert!(pattern.covers("a.example") && pattern.covers("a.example."), "{text}");
+        }
+        for text in ["pay*.corp.example", "*", ".*.corp.example"] {
+            let error = text.parse::<HostPattern>().expect_err(text);
+            assert!(
+                error.to_string().contains("has a wildcard; write whole names"),
+                "{error}"
+            );
         }
         for text in ["a.example..", "..a.example", "a..example", ".", "", "..."] {
             let error = text.parse::<HostPattern>().expect_err(text);
