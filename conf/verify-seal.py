@@ -72,6 +72,12 @@ def checkpoint(note, vkey):
     return int(size), base64.b64decode(root, validate=True)
 
 
+def is_vkey(text):
+    name, *rest = text.split("+", 2)
+    key = base64.b64decode(rest[1]) if len(rest) == 2 else b""
+    return len(key) == 33 and sha256(name.encode(), b"\n", key)[:4].hex() == rest[0]
+
+
 def tile_path(level, index, width):
     digits = str(index)
     digits = digits.zfill(-(-len(digits) // 3) * 3)
@@ -152,7 +158,8 @@ if __name__ == "__main__":
     if len(sys.argv) < 5 or sys.argv[1] not in ("log", "tree", "proof") or (is_proof and len(sys.argv) != 5):
         sys.exit(__doc__)
     what, vkey, first, *rest = sys.argv[1:]
-    if pathlib.Path(vkey).is_file():
+    # A key comes first, because somebody else could create a file with the key as its name.
+    if not is_vkey(vkey) and pathlib.Path(vkey).is_file():
         vkey = pathlib.Path(vkey).read_text("utf-8").strip()
     if what == "proof":
         proof(vkey, first, *rest)

@@ -291,7 +291,8 @@ fn other_owner(path: &Path, links: u32) -> Option<u32> {
 
 /// Reads the public keys that `--key` names: one key, or a file with one key per line.
 fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
-    let text = match Path::new(key).is_file() {
+    // A key comes first, because somebody else could create a file with the key as its name.
+    let text = match VerifierKey::parse(key).is_err() && Path::new(key).is_file() {
         true => fs::read_to_string(key).map_err(SealError::read(key.as_ref()))?,
         false => key.to_owned(),
     };
