@@ -157,12 +157,14 @@ impl<'a> LoggedLine<'a> {
         if line.trim_ascii().is_empty() {
             return Self::Other;
         }
-        if memchr::memmem::find(line, b"\"decision\"").is_none() {
-            let line = line.trim_ascii();
-            return match line.starts_with(b"{") && line.ends_with(b"}") {
-                true => Self::Other,
-                false => Self::Unreadable,
-            };
+        // robotgate writes this field first, and without escapes. Only other lines have to be parsed to know their event.
+        let event = line
+            .strip_prefix(b"{\"event\":\"")
+            .and_then(|rest| rest.split(|byte| *byte == b'"').next());
+        if event.is_some_and(|event| event != b"decision" && !event.contains(&b'\\'))
+            && line.trim_ascii().ends_with(b"}")
+        {
+            return Self::Other;
         }
         match serde_json::from_slice::<LoggedDecision<'a>>(line) {
             Ok(decision) if decision.event == "decision" => Self::Decision(Box::new(decision)),

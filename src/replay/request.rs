@@ -29,6 +29,9 @@ pub(super) fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
         return Err(Missing::Escaped);
     }
     let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
+    if target.origin.to_string() != logged.origin {
+        return Err(Missing::Malformed("origin"));
+    }
     Ok(Target {
         // The log leaves the user name out of the URL, but this reason says that there was one.
         names_user: logged.is(Reason::FtpLogin),

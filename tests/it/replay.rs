@@ -161,6 +161,23 @@ async fn a_line_that_cannot_be_read_fails_the_replay() {
     let text = fs::read_to_string(gate.file("audit.jsonl")).expect("the log");
     let report = replay(&gate, &["--json"], Path::new("-"), &text[..text.len() - 2]).await;
     assert_eq!((&report.json()["unreadable_lines"], report.code), (&json!(1), Some(1)));
+    let report = replay(&gate, &["--json"], Path::new("-"), &format!("{text}{{garbage}}\n")).await;
+    assert_eq!((&report.json()["unreadable_lines"], report.code), (&json!(1), Some(1)));
+
+    // Other programs read an escaped event, too, so an altered decision must not hide behind it.
+    let denied = text
+        .lines()
+        .find(|line| line.contains("\"verdict\":\"deny\",\"reason\":\"rule\""));
+    let altered = denied
+        .expect("there is one")
+        .replace("\"verdict\":\"deny\"", "\"verdict\":\"allow\"")
+        .replace("\"event\":\"decision\"", "\"event\":\"decisio\\u006e\"");
+    let report = replay(&gate, &["--json"], Path::new("-"), &format!("{text}{altered}\n")).await;
+    assert_eq!((&report.json()["different"], report.code), (&json!(1), Some(1)));
+    // The robots.txt of another site does not decide.
+    let moved = text.replacen("\"origin\":\"http://", "\"origin\":\"http://other.", 1_000);
+    let report = replay(&gate, &["--json"], Path::new("-"), &moved).await;
+    assert_eq!((&report.json()["same"], report.code), (&json!(0), Some(1)));
 }
 
 #[tokio::test]
