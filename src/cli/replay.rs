@@ -133,7 +133,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
                     (Some(id), Replayed::Decision(logged, outcome)) if logged.id == **id => {
                         let text = match args.json {
                             true => shown_json(&name, number, logged, outcome, &replayer),
-                            false => show(logged, outcome, &replayer, &options),
+                            false => show(&format!("{name}:{number}"), logged, outcome, &replayer, &options),
                         };
                         let passes = match outcome {
                             ReplayOutcome::Same | ReplayOutcome::AsLogged => true,
@@ -295,7 +295,13 @@ fn shown_json(
     shown.to_string() + "\n"
 }
 
-fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replayer, options: &str) -> String {
+fn show(
+    place: &str,
+    logged: &LoggedDecision<'_>,
+    outcome: &ReplayOutcome,
+    replayer: &Replayer,
+    options: &str,
+) -> String {
     let mut text = format!(
         "{} {} {}\n",
         logged.time,
@@ -303,8 +309,9 @@ fn show(logged: &LoggedDecision<'_>, outcome: &ReplayOutcome, replayer: &Replaye
         plain_message(&logged.url, MAX_URL)
     );
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{name:<13} {}", plain_message(value, MAX_URL));
+        let _ = writeln!(text, "{name:<15} {}", plain_message(value, MAX_URL));
     };
+    line("line of the log", place);
     let bot = match (&logged.bot, &*logged.identity) {
         (Some(bot), by) => format!("{bot} (by {by})"),
         (None, "none") => "none".to_owned(),

@@ -52,12 +52,17 @@ impl Events {
             "reload" => ("reload", &mut self.reloads, text(record.cause.as_ref())),
             "forget" => {
                 let detail = format!("{}, by {}", record.origin(), text(record.by.as_ref()));
-                return self.push(record, "forgotten site", &detail);
+                return self.push(record, FORGOTTEN, &detail);
             }
             _ => return,
         };
         *count += 1;
         self.push(record, what, &detail);
+    }
+
+    /// Returns whether one of the kept events is a forgotten site.
+    pub(super) fn has_forgotten(&self) -> bool {
+        self.kept.iter().any(|event| event.what == FORGOTTEN)
     }
 
     fn push(&mut self, record: &Record<'_>, what: &'static str, detail: &str) {
@@ -77,3 +82,4 @@ impl Events {
 }
 
 const MAX_EVENTS: usize = 5_000;
+const FORGOTTEN: &str = "forgotten site";

@@ -111,7 +111,7 @@ async fn the_list_is_a_table_that_a_word_filters() {
         "{output:?}"
     );
     let output = cache(&gate, &["list", "--failing", &site.port().to_string()]).await;
-    let expected = "robotgate: no matching site fails at present\n";
+    let expected = "robotgate: the last fetch of each matching site succeeded\n";
     assert_eq!((&*output.errors, &*output.out, output.code), (expected, "", Some(0)));
 
     let output = cache(&gate, &["list", &"x".repeat(10_000)]).await;

@@ -222,9 +222,9 @@ async fn a_single_decision_names_why_no_robots_txt_was_enforced() {
                 [[bot]]\nname = \"Trial\"\nuser-agents = [\"Trial\"]\nenforcement = \"report\"\n";
     let gate = Gate::with(bots).await;
     let shown = [
-        ("Free", "\nenforcement   exempt\n"),
-        ("Partner", "\nexempt host   127.0.0.1\n"),
-        ("Trial", "\nenforcement   report\n"),
+        ("Free", "\nenforcement     exempt\n"),
+        ("Partner", "\nexempt host     127.0.0.1\n"),
+        ("Trial", "\nenforcement     report\n"),
     ];
     for (made, (agent, expected)) in (1..).zip(shown) {
         let url = origin.url_at("127.0.0.1", "/private");
@@ -233,6 +233,7 @@ async fn a_single_decision_names_why_no_robots_txt_was_enforced() {
         gate.audited(made).await;
         let shown = replay(&gate, &["--id", &id], &gate.file("audit.jsonl"), "").await;
         assert!(shown.out.contains(expected), "{agent}: {}", shown.out);
+        assert!(shown.out.contains("\nline of the log /"), "{}", shown.out);
         let names_host = shown.out.contains("\nexempt host ");
         assert_eq!(names_host, agent == "Partner", "{agent}: {}", shown.out);
     }

@@ -48,7 +48,7 @@ impl ListArgs {
         }
         if rows.is_empty() {
             let what = match &self.filter {
-                _ if known > 0 => "no matching site fails at present".to_owned(),
+                _ if known > 0 => "the last fetch of each matching site succeeded".to_owned(),
                 Some(filter) => format!("no known site has {:?} in its origin", plain(filter, 200)),
                 None => "no site is known yet".to_owned(),
             };

@@ -279,10 +279,18 @@ fn changes(report: &Report, most: usize) -> Section {
         ])
     });
     let total = usize::try_from(report.changes.total).unwrap_or(usize::MAX);
+    let mut notes = unlisted(total, most.min(all.len()), "older ones");
+    if report.events.has_forgotten() {
+        notes.push(
+            "Changes that robotgate found after `robotgate cache forget` are not listed. `robotgate cache history` shows \
+             them."
+                .to_owned(),
+        );
+    }
     Section {
         name: "changed",
         title: "Changes of robots.txt files",
-        notes: unlisted(total, most.min(all.len()), "older ones"),
+        notes,
         columns: columns(&[
             ("Time", "time"),
             ("Site", "site"),
