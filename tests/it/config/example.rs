@@ -105,7 +105,8 @@ fn the_example_shows_every_key() {
                 || no_default && EXAMPLE.contains(&format!("\n# {key} = "));
             assert!(
                 table.contains_key(&key) || shown_in_words,
-                "{header} {key} is not in conf/robotgate.toml"
+                "conf/robotgate.toml lacks a line `#{key} = DEFAULT` under {header}. If the key has no default, write \
+                 `# {key} = EXAMPLE`, and add the key to `no_default` in this test"
             );
         }
     }
