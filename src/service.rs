@@ -1,6 +1,6 @@
-//! The daemon: starts, reloads on SIGHUP or when the configuration file changes, reopens the audit log on SIGUSR1, and
-//! stops on SIGTERM or SIGINT. Before it stops, it waits up to `proxy.shutdown-timeout` for the running exchanges to
-//! end. It neither decides nor serves requests.
+//! The daemon: starts, reloads on SIGHUP or when the configuration file changes, reopens the audit log on SIGUSR1 or after
+//! its file was renamed, and stops on SIGTERM or SIGINT. Before it stops, it waits up to `proxy.shutdown-timeout` for the
+//! running exchanges to end. It neither decides nor serves requests.
 
 mod audit_file;
 mod greeting;

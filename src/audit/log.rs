@@ -168,25 +168,24 @@ impl AuditLog {
     /// wait until a later call succeeds.
     pub fn reopen(&self) -> Result<(), AuditError> {
         let Some(path) = &self.path else { return Ok(()) };
-        let cannot_open = |error| AuditError::Open {
-            path: path.clone(),
-            error,
-        };
-        let mut file = append_to(path).map_err(|error| {
+        // Must not hold the lock of `opened`.
+        let failed = |error| {
             // Nobody could read lines in a removed file. Let requests wait until the path can be opened.
             if self.displaced() == Displaced::Removed {
                 self.switch_sink(Sink::removed(path));
             }
-            cannot_open(error)
-        })?;
-        let mut opened = self.shared.opened.lock();
+            let path = path.clone();
+            AuditError::Open { path, error }
+        };
+        let mut file = append_to(path).map_err(failed)?;
         // A write can have stopped inside a line. It goes on in the same file, so do not begin the line again there.
+        let opened = self.shared.opened.lock();
         if opened.as_ref().is_some_and(|opened| is_same_file(opened, &file)) {
             return Ok(());
         }
-        begin_line(&mut file, path).map_err(cannot_open)?;
-        *opened = file.try_clone().ok();
         drop(opened);
+        begin_line(&mut file, path).map_err(failed)?;
+        *self.shared.opened.lock() = file.try_clone().ok();
         self.switch_sink(Sink::new(file, Some(path)));
         Ok(())
     }

@@ -32,7 +32,7 @@ pub(super) async fn keep_open(live: Arc<Live>, mut rotations: Signal) {
                 ),
             }
         }
-        let reopened = reopen(&live, is_failing && !is_rotation, before).await;
+        let reopened = reopen(&live, is_failing && !is_rotation).await;
         is_failing = !reopened;
         if reopened {
             before = Displaced::No;
@@ -48,7 +48,7 @@ async fn displaced(live: &Live) -> Displaced {
 }
 
 /// Returns whether the log was reopened. If it `was_failing` before, a failure is not logged again.
-async fn reopen(live: &Live, was_failing: bool, file: Displaced) -> bool {
+async fn reopen(live: &Live, was_failing: bool) -> bool {
     // Logs of earlier generations are not reopened: the last lines of old requests belong in the old files.
     let generation = live.generation();
     let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
@@ -58,7 +58,7 @@ async fn reopen(live: &Live, was_failing: bool, file: Displaced) -> bool {
             tracing::info!("the audit log is written to standard output, so there is no file to reopen");
         }
         Ok(Err(_)) if was_failing => return false,
-        Ok(Err(error)) if file == Displaced::Removed => {
+        Ok(Err(error)) if displaced(live).await == Displaced::Removed => {
             tracing::error!(%error, "cannot reopen the audit log; until this is possible, robotgate forwards nothing");
             return false;
         }
