@@ -69,7 +69,8 @@ impl CliOutput {
 
     /// Returns the output, with masks in place of values that differ from run to run.
     pub fn masked(&self, origin: &Origin) -> String {
-        let text = self.out.replace(&origin.port().to_string(), "PORT");
+        let port = format!(":{}", origin.port());
+        let text = self.out.replace(&port, ":PORT");
         let line = |line: &str| {
             let line = line.split(", until ").next().unwrap_or_default();
             let is_time = |word: &str| word.len() >= 5 && word.parse::<f64>().is_ok();

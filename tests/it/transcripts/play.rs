@@ -27,7 +27,6 @@ struct Scene<'c> {
     case: &'c Case,
     gate: &'c Gate,
     ledger: &'c Ledger,
-    port: u16,
     authority: String,
     peers: mpsc::UnboundedReceiver<Peer>,
     origins: Vec<Peer>,
@@ -74,7 +73,6 @@ impl<'c> Scene<'c> {
             case,
             gate,
             ledger,
-            port,
             authority,
             peers,
             origins: Vec::new(),
@@ -193,7 +191,7 @@ impl<'c> Scene<'c> {
         for entry in self.ledger.about(&self.authority) {
             text += &show::exchange(&entry);
         }
-        show::masked(&text, &self.authority, self.port)
+        show::masked(&text, &self.authority)
     }
 
     /// Waits until `condition` is true for the log's exchanges with this origin.

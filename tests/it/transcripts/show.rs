@@ -100,9 +100,9 @@ pub fn exchange(entry: &Entry) -> String {
     text
 }
 
-/// Masks host and port, port and ids.
-pub fn masked(text: &str, authority: &str, port: u16) -> String {
-    let text = text.replace(authority, "{o}").replace(&port.to_string(), "{port}");
+/// Masks the origin's host and port, and ids. The port alone is not masked: its digits can be part of an id.
+pub fn masked(text: &str, authority: &str) -> String {
+    let text = text.replace(authority, "{o}");
     let mut masked = String::new();
     let mut rest = text.as_str();
     while !rest.is_empty() {
