@@ -11,7 +11,7 @@ use crate::{config::Sources, expect, proxy, text::count};
 /// nothing and listens nowhere. Run it as the user that robotgate runs as, because it also tests whether the files
 /// that the configuration names can be read.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP, override_usage = "robotgate check [--set KEY=VALUE] <FILE>")]
+#[command(after_help = AFTER_HELP, override_usage = "robotgate check [--set KEY=VALUE] [FILE]")]
 pub struct CheckArgs {
     /// The configuration file. Without this argument, ROBOTGATE_CONFIG names the file
     #[arg(value_name = "FILE")]
@@ -46,10 +46,11 @@ pub fn run(args: &CheckArgs) -> ExitCode {
             "cache.path: {error}; robotgate would start without the saved robots.txt files, and would refuse a reload"
         ));
     }
-    for (address, key) in doubts.taken {
+    if !doubts.taken.is_empty() {
+        let taken = doubts.taken.iter().map(|(address, key)| format!("{address} ({key})"));
         warn(&format_args!(
-            "something already listens on {address} ({key}); this is expected if robotgate is running with this \
-             configuration"
+            "something already listens on {}; this is normal while robotgate runs with this configuration",
+            Vec::from_iter(taken).join(" and ")
         ));
     }
     for warning in config.warnings(sources.file(), SystemTime::now()) {
