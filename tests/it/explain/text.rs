@@ -278,15 +278,29 @@ async fn a_fragment_is_ignored_and_may_contain_anything() {
 }
 
 #[tokio::test]
-async fn rules_that_match_partly_only_by_a_wildcard_are_not_shown() {
+async fn rules_that_match_partly_only_by_a_wildcard_are_shown_if_only_the_end_is_wrong() {
     let robots = "User-agent: *\nDisallow: /*/*?*ls=\nDisallow: *.css$\nDisallow: /b\nDisallow: /private/x\n";
     let output = of_file(robots, "a", "https://shop.example/private/a/b?q").await;
     let sentence = "The nearest rules:\n  line 5    Disallow: /private/x  does not match: fits only up to /private/\n  \
                 and 3 more rules\n";
     assert!(output.out.contains(sentence), "{}", output.out);
 
-    let output = of_file("User-agent: *\nDisallow: /b\n", "a", "https://shop.example/private").await;
+    let output = of_file(
+        "User-agent: *\nDisallow: /b\nDisallow: /$\n",
+        "a",
+        "https://shop.example/private",
+    )
+    .await;
     assert!(!output.out.contains("nearest"), "{}", output.out);
+
+    let output = of_file(
+        "User-agent: *\nDisallow: /*.pdf$\n",
+        "a",
+        "https://shop.example/a.pdf?page=2",
+    )
+    .await;
+    let sentence = "The nearest rules:\n  line 2    Disallow: /*.pdf$  does not match: fits only up to /*.pdf\n";
+    assert!(output.out.contains(sentence), "{}", output.out);
 }
 
 #[tokio::test]

@@ -113,9 +113,13 @@ fn losers(why: &Why<'_>, width: usize, paint: Paint, out: &mut String) -> Result
 }
 
 /// Returns whether to show a rule. A rule that does not match is shown only if more of its pattern fits the path than
-/// the first `/`.
+/// the first `/`, or if only its `$` does not, as in `/*.pdf$` for `/a.pdf?page=2`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
-    !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
+    let pattern = &*other.rule.pattern;
+    match other.lost {
+        LossReason::DoesNotMatch { fits } => other.literal_fit() > 1 || (fits > 1 && pattern.get(fits..) == Some("$")),
+        _ => true,
+    }
 }
 
 /// Writes a row for each rule: its line, its text, and why it lost. If the reasons are too wide to stand beside the
