@@ -53,7 +53,7 @@ impl Admin {
             Some(listen) if listen.get_ref().is_empty() => Vec::new(),
             Some(listen) => {
                 let span = listen.span();
-                let addresses = proxy::addresses(listen, checker);
+                let addresses = proxy::addresses(listen, DEFAULT_LISTEN, checker);
                 check_reach(&addresses, &span, raw.is_some(), checker);
                 check_apart(&addresses, &span, proxy, checker);
                 addresses

@@ -3,6 +3,7 @@
 //! This module does not identify clients. It reads only the credentials file, and never quotes it in an error.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -185,11 +186,17 @@ impl TakenNames {
             }
         })?;
         let line = table.checker.line(&raw.span());
-        if let Some(first) = self.names.insert(name.to_lowercase(), line) {
-            table.checker.complain(
+        match self.names.entry(name.to_lowercase()) {
+            Entry::Occupied(first) => table.checker.complain(
                 raw.span(),
-                format!("the bot in line {first} has this name too; write another one"),
-            );
+                format!(
+                    "the bot in line {} has this name too (letter case does not matter); write another one",
+                    first.get()
+                ),
+            ),
+            Entry::Vacant(free) => {
+                free.insert(line);
+            }
         }
         Some(name.into())
     }
@@ -207,12 +214,17 @@ impl TakenNames {
                 continue;
             };
             // Without a proof, only the first of two equal entries would match.
-            if let Some(first) = self
-                .user_agents
-                .insert(pattern.as_str().to_lowercase(), name.to_owned())
-            {
-                let message = format!("the bot \"{first}\" has \"{pattern}\" too; remove one of the two");
-                table.checker.complain(item.span(), message);
+            match self.user_agents.entry(pattern.as_str().to_lowercase()) {
+                Entry::Occupied(first) => {
+                    let message = format!(
+                        "the bot \"{}\" has \"{pattern}\" too; remove one of the two",
+                        first.get()
+                    );
+                    table.checker.complain(item.span(), message);
+                }
+                Entry::Vacant(free) => {
+                    free.insert(name.to_owned());
+                }
             }
             patterns.push(pattern);
         }

@@ -58,7 +58,7 @@ impl Fleet {
             table.missing("size", message.to_owned());
         }
         if let (None, Some(span)) = (table.span_of("url"), table.span())
-            && (!secret_files.is_empty() || ca.is_some())
+            && (!secret_files.is_empty() || ca.is_some() || table.span_of("size").is_some())
         {
             table.checker.complain(
                 span,

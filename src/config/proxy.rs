@@ -16,6 +16,8 @@ use super::https::roots;
 use super::table::{NONE, Table};
 use crate::bot::is_token;
 
+/// An example for messages about `proxy.tls.listen`, which has no default.
+const EXAMPLE_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3129);
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
@@ -127,7 +129,10 @@ impl Proxy {
         let timeout = |key, seconds| table.duration(key, Duration::from_secs(seconds), TIMEOUTS);
         let listen = table.texts("listen");
         table.has_default("listen", Self::DEFAULT_LISTEN.to_string());
-        let listen = listen.map_or_else(|| vec![Self::DEFAULT_LISTEN], |raw| addresses(raw, table.checker));
+        let listen = listen.map_or_else(
+            || vec![Self::DEFAULT_LISTEN],
+            |raw| addresses(raw, Self::DEFAULT_LISTEN, table.checker),
+        );
         let cores = table.checker.environment.cores.clamp(*THREADS.start(), *THREADS.end());
         let name = table.parsed("name", pseudonym);
         table.has_default("name", DEFAULT_NAME);
@@ -179,10 +184,10 @@ impl Tls {
         table.span()?;
         let checker = table.checker;
         let listen = table
-            .required("listen", r#""127.0.0.1:3129""#, Table::texts)
+            .required("listen", &format!("\"{EXAMPLE_TLS}\""), Table::texts)
             .map(|listen| {
                 let span = listen.span();
-                let addresses = addresses(listen, checker);
+                let addresses = addresses(listen, EXAMPLE_TLS, checker);
                 // Two listeners may both have port 0, because the system chooses a different port for each.
                 if let Some(both) = addresses.iter().find(|one| one.port() != 0 && plain.contains(one)) {
                     checker.complain(
@@ -212,17 +217,19 @@ impl Tls {
     }
 }
 
-pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr> {
+/// Reads a list of addresses to listen on. `example` is an example for messages; an empty list is an error, and `example`
+/// takes its place.
+pub(super) fn addresses(raw: List<'_>, example: SocketAddr, checker: &Checker<'_>) -> Vec<SocketAddr> {
     if raw.get_ref().is_empty() {
         checker.complain(
             raw.span(),
             "an empty list would listen nowhere; write at least one address",
         );
-        return vec![Proxy::DEFAULT_LISTEN];
+        return vec![example];
     }
     let mut addresses = Vec::new();
     for item in raw.into_inner() {
-        let Some(address) = checker.parsed(&item, address) else {
+        let Some(address) = checker.parsed(&item, |text| address(text, example)) else {
             continue;
         };
         // An address with port 0 may occur twice, because the system chooses a different port for each.
@@ -234,7 +241,7 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
     addresses
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+fn address(text: &str, example: SocketAddr) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
@@ -252,14 +259,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         return Err(format!(r#""{text}" has no address; {shape}, like "127.0.0.1:{text}""#));
     }
     match text.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => Err(format!(r#""{text}" has no port; write "{text}:3128""#)),
-        Ok(IpAddr::V6(_)) => Err(format!(r#""{text}" has no port; write "[{text}]:3128""#)),
+        Ok(IpAddr::V4(_)) => Err(format!(r#""{text}" has no port; write "{text}:{}""#, example.port())),
+        Ok(IpAddr::V6(_)) => Err(format!(r#""{text}" has no port; write "[{text}]:{}""#, example.port())),
         Err(_) if text.starts_with("localhost:") => Err(format!(
             r#""{text}" is a host name; write an IP address, like "{}""#,
             text.replacen("localhost", "127.0.0.1", 1)
         )),
         Err(_) => Err(format!(
-            r#""{text}" is not an address to listen on; {shape}, like "127.0.0.1:3128""#
+            r#""{text}" is not an address to listen on; {shape}, like "{example}""#
         )),
     }
 }

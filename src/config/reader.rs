@@ -18,6 +18,9 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     let value = bare_value(text, span.start);
     let advice = value.as_ref().and_then(|value| match &text[value.clone()] {
         "" => Some("the value is missing".to_owned()),
+        word if in_list(text[..value.start].trim_end()) && is_value(word) => {
+            Some("the list is not complete: write ] at its end, and a comma between two values".to_owned())
+        }
         word => how_to_write(word, &text[..value.start], environment),
     });
     let (span, message) = match (value, advice) {
@@ -47,6 +50,10 @@ fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     let run = &text[from..to];
     let start = from + run.len() - run.trim_start_matches([' ', '\t']).len();
     Some(start..start + run.trim().len())
+}
+
+fn is_value(word: &str) -> bool {
+    DeTable::parse(&format!("key = {word}")).is_ok()
 }
 
 /// Returns whether `text` ends inside a list that began with `key = [`.
@@ -124,15 +131,16 @@ fn listed(names: &[&str], last: &str, quote: &str) -> String {
     }
 }
 
-/// Returns the known key with the smallest edit distance, if that is small compared with the key's length.
+/// Returns the known key with the smallest edit distance, if that is small compared with the key's length. If there is
+/// none, returns the longest key with which the name begins.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = name.to_ascii_lowercase().replace('_', "-");
-    known
-        .iter()
-        .map(|key| (strsim::levenshtein(&name, key), *key))
-        .min()
+    let closest = known.iter().map(|key| (strsim::levenshtein(&name, key), *key)).min();
+    let begins = |key: &&&str| name.strip_prefix(**key).is_some_and(|rest| rest.starts_with('-'));
+    closest
         .filter(|(slips, key)| *slips <= 1.max(key.len().min(name.len()) / 3))
         .map(|(_, key)| key)
+        .or_else(|| known.iter().filter(begins).max_by_key(|key| key.len()).copied())
 }
 
 #[cfg(test)]

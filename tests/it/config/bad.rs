@@ -124,7 +124,7 @@ const BAD: &[&str] = &[
     "[[bot]]",
     "[[bot]]\nname = ' '\nuser-agents = []",
     "[[bot]]\nname = 'a'\nuser-agents = ['']\n[[bot]]\nname = \"b\\u0007\"\nuser-agents = ['*', 'x']",
-    "[[bot]]\nname = 'a'\nuser-agents = ['x']\n[[bot]]\nname = 'A'\nuser-agents = ['X']",
+    "[[bot]]\nname = 'a'\nuser-agents = ['x']\n[[bot]]\nname = 'A'\nuser-agents = ['X']\n[[bot]]\nname = 'a'\nuser-agents = ['x']",
     "[[bot]]\nname = 'the bot'\nuser-agents = ['x']",
     "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = ['*', 'Acme/2', 'two words', 'ä', '']\nenforcement = 'warn'",
     "[[bot]]\nname = 'a'\nuser-agents = ['x']\nrobots-agents = []",

@@ -29,6 +29,7 @@ async fn files_with_secrets_must_not_be_open_to_others() {
         (format!("{base}{url}password-file = \"none\""), "cannot read"),
         (format!("{base}{url}ca-file = \"no.pem\""), "contains no certificate"),
         (format!("{base}key-file = \"key\""), "url is missing"),
+        (format!("{base}size = 3"), "url is missing"),
         (format!("{base}{url}username-file = \"key\""), "a user needs a password"),
         (
             format!("{base}url = \"redis://u:secret@s.example\""),
