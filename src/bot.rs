@@ -45,8 +45,8 @@ pub struct Bot {
 }
 
 words! {
-    /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the `Robots-Decision`
-    /// field use the same words.
+    /// What a robots.txt means for a bot's requests. The configuration and the log use the same words, and
+    /// `Robots-Decision` uses `report`.
     #[derive(Default)]
     pub enum Enforcement {
         /// The request is refused.

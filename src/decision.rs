@@ -177,6 +177,9 @@ impl Decision {
                 Some(cause) => sentence_of(cause),
                 None => Reason::Pace.sentence(),
             },
+            (Reason::Pace, ..) => {
+                "The site's robots.txt asks for a longer time between two requests than this proxy accepts."
+            }
             (Reason::Unidentified, ..) => match &self.question.subject.identity {
                 Identity::Unidentified(cause) => cause.advice(),
                 _ => Reason::Unidentified.sentence(),

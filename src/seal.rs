@@ -67,7 +67,7 @@ pub enum SealError {
     Damaged(PathBuf),
     #[error("another process seals in {}; only one may at a time", .0.display())]
     Locked(PathBuf),
-    #[error("{}: nothing is sealed here yet", .0.display())]
+    #[error("{}: nothing is sealed here yet; seal a log first, or name the right folder with --folder or --config", .0.display())]
     Empty(PathBuf),
     #[error("{}: this seal folder has no public key that --key names", .0.display())]
     Untrusted(PathBuf),

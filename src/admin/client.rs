@@ -64,8 +64,8 @@ pub enum AdminError {
          Remove persist from the configuration to keep robots.txt files on disk"
     )]
     NotKept,
-    #[error("there is no cache file at {}; run this as the user that the proxy runs as, name the proxy's configuration \
-         with --config, or its state folder in STATE_DIRECTORY", .0.display())]
+    #[error("there is no cache file at {}; if a proxy runs with another configuration, name it with --config; if it runs \
+         as another user, run this command as that user", .0.display())]
     Nothing(PathBuf),
     #[error(
         "{} is in use by a process that does not answer on the socket {}: a robotgate that could not create the \

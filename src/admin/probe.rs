@@ -51,7 +51,8 @@ pub enum ProbeError {
          to ask; set admin.listen to an address"
     )]
     Nowhere,
-    #[error("{}", .0.iter().map(|(at, why)| format!("{at}: {why}")).collect::<Vec<_>>().join("; "))]
+    #[error("{}; if robotgate listens elsewhere, name its configuration with --config, or its admin.listen with --address",
+        .0.iter().map(|(at, why)| format!("{at}: {why}")).collect::<Vec<_>>().join("; "))]
     Silent(Vec<(Endpoint, Failure)>),
 }
 

@@ -23,7 +23,7 @@ pub struct HealthArgs {
     #[command(flatten)]
     overrides: Overrides,
     /// The address of the proxy's admin listener. With this option, the command reads no configuration
-    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["config", "set"])]
+    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["config", "set"], value_parser = address)]
     address: Option<SocketAddr>,
     /// Ask only whether the process answers. A proxy that is stopping or cannot write its log is alive, but not ready
     #[arg(long)]
@@ -45,6 +45,11 @@ pub fn run(args: &HealthArgs) -> ExitCode {
     };
     let printed = print(format!("{}\n", plain(&text, usize::MAX)));
     if is_good { printed } else { ExitCode::FAILURE }
+}
+
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse()
+        .map_err(|_| "write an IP address and a port, like 127.0.0.1:3180")
 }
 
 // === impl HealthArgs ===

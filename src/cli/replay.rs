@@ -79,7 +79,7 @@ enum ReplayError {
     Log(#[from] LogError),
     #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match named {
         true => "",
-        false => "; with --evidence FILE, name the store of the proxy that wrote the log",
+        false => "; name the configuration of the proxy that wrote the log with --config, or its store with --evidence",
     })]
     Evidence {
         path: PathBuf,

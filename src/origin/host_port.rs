@@ -22,7 +22,7 @@ pub enum HostPortError {
     NoHost,
     #[error("there is user information before the host; send credentials in a header")]
     UserInfo,
-    #[error("the host is not a valid name or address")]
+    #[error("the host is neither a name like shop.example nor an address")]
     Host,
     #[error("the port is not a number from 1 to 65535")]
     Port,

@@ -243,6 +243,9 @@ impl ScannedHead {
 impl ConnectHead {
     /// Checks a CONNECT (RFC 9110 §9.3.6). Many clients send no Host field, or one without the port.
     fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
+        if target.contains(&b'/') {
+            return Err(HeadError::ConnectPort);
+        }
         let authority = HostPort::parse(target).map_err(HeadError::ConnectTarget)?;
         if authority.port.is_none() {
             return Err(HeadError::ConnectPort);

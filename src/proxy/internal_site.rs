@@ -40,7 +40,7 @@ pub(super) fn answer(
         return Ok(OwnResponse::document(document.content_type, document.body));
     }
     let certificate = generation.authority().map(Certificate::from);
-    let settings = ClientSettings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
+    let settings = ClientSettings::new(&proxy(&connection.listener, generation), Ca::InHome(CA_NAME));
     // This does not fail: a proxy's URL with an IP address and a port is valid.
     let settings = settings.map_err(|_| InternalSiteError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;

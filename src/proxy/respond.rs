@@ -45,7 +45,7 @@ struct Details<'a> {
     /// The cause in one line, for the title of the HTML page.
     #[serde(skip)]
     cause: &'a str,
-    /// The cause for the HTML page, without what the page shows separately, such as the rule.
+    /// The cause as the HTML page shows it, without what the page shows separately, such as the rule.
     #[serde(skip)]
     summary: &'a str,
     #[serde(skip)]

@@ -12,7 +12,7 @@ use tracing::{
 };
 use tracing_subscriber::{
     EnvFilter,
-    filter::filter_fn,
+    filter::{LevelFilter, filter_fn},
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
     layer::SubscriberExt as _,
     registry::LookupSpan,
@@ -36,9 +36,12 @@ struct EventText {
 }
 
 /// Starts the operational log. The environment variable `ROBOTGATE_LOG` filters it, as `RUST_LOG` does for other
-/// programs.
+/// programs, but the name of a target needs a level.
 pub fn init() {
-    let filter = EnvFilter::try_from_env("ROBOTGATE_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT));
+    let wanted = std::env::var("ROBOTGATE_LOG").unwrap_or_default();
+    let parsed = filter(&wanted);
+    let is_valid = parsed.is_some();
+    let filter = parsed.unwrap_or_else(|| EnvFilter::new(DEFAULT));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)
@@ -51,6 +54,20 @@ pub fn init() {
     } else {
         let log = builder.json().flatten_event(true).with_target(false).finish();
         log.with(filter_fn(keeps_secrets)).init();
+    }
+    if !is_valid {
+        tracing::warn!("ROBOTGATE_LOG: {wanted:?} is not a level; write error, warn, info, debug or trace");
+    }
+}
+
+/// Returns `None` if `wanted` is invalid. Without a check, a misspelt level would be the name of a target, and silence
+/// the whole log.
+fn filter(wanted: &str) -> Option<EnvFilter> {
+    let wanted = if wanted.is_empty() { DEFAULT } else { wanted };
+    let mut parts = wanted.split(',').filter(|part| !part.trim().is_empty());
+    match parts.any(|part| !part.contains('=') && part.trim().parse::<LevelFilter>().is_err()) {
+        true => None,
+        false => EnvFilter::try_new(wanted).ok(),
     }
 }
 
@@ -155,6 +172,22 @@ mod tests {
             .write(&mut out, level, at, &event_text)
             .unwrap();
         out
+    }
+
+    #[test]
+    fn a_misspelt_level_is_invalid_instead_of_silencing_the_log() {
+        for valid in [
+            "",
+            "debug",
+            "warn,robotgate=debug",
+            "info,robotgate::proxy=trace,",
+            "off",
+        ] {
+            assert!(filter(valid).is_some(), "{valid}");
+        }
+        for invalid in ["loud", "robotgate", "debug,robotgate", "robotgate=loud"] {
+            assert!(filter(invalid).is_none(), "{invalid}");
+        }
     }
 
     #[test]

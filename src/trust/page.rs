@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn at(path: &str, form: Form, certificate: Option<&Certificate>) -> Result<(&'static str, String), Missing> {
-        let settings = ClientSettings::new("http://gate.example:3128", Ca::Here(CA_NAME));
+        let settings = ClientSettings::new("http://gate.example:3128", Ca::InHome(CA_NAME));
         let settings = settings.unwrap_or_else(|error| panic!("{error}"));
         let document = page(path, form, certificate, &settings)?;
         Ok((

@@ -28,8 +28,8 @@ pub struct ClientSettings {
 pub enum Ca {
     /// The certificate is in the file at this path.
     At(String),
-    /// The certificate is in a file of this name in the reader's home folder.
-    Here(&'static str),
+    /// The certificate is in a file of this name in the home folder of the user who sets up the client.
+    InHome(&'static str),
 }
 
 /// Why a text is not a valid address of a proxy.
@@ -165,14 +165,14 @@ impl Ca {
     fn name(&self) -> &str {
         match self {
             Ca::At(path) => path,
-            Ca::Here(name) => name,
+            Ca::InHome(name) => name,
         }
     }
 
     fn shell_word(&self) -> String {
         match self {
             Ca::At(path) => shell_word(path),
-            Ca::Here(name) => format!("\"$HOME\"/{name}"),
+            Ca::InHome(name) => format!("\"$HOME\"/{name}"),
         }
     }
 }
@@ -260,7 +260,7 @@ mod tests {
             assert_eq!(filled(proxy, "x", all), shown, "{proxy}");
         }
         for bad in ["socks5://a:1", "http://", "a b", "ftp://a"] {
-            assert!(ClientSettings::new(bad, Ca::Here("x")).is_err(), "{bad}");
+            assert!(ClientSettings::new(bad, Ca::InHome("x")).is_err(), "{bad}");
         }
     }
 }

@@ -56,7 +56,7 @@ async fn nobody_answers_for_a_gate_that_has_stopped() {
         answer(&output),
         (
             Some(1),
-            &*format!("not alive: {address}: Connection refused (os error 111)")
+            &*format!("not alive: {address}: Connection refused (os error 111){ELSEWHERE}")
         )
     );
     let output = health(&gate, &[]).await;
@@ -73,7 +73,7 @@ async fn an_answer_of_another_program_is_not_health() {
     // The listener for bots answers, too, but not as the admin listener does.
     let address = gate.address().to_string();
     let output = CliOutput::of(&["health", "--address", &address], "").await;
-    let expected = format!("not ready: {address}: the answer (400 Bad Request) is not that of a robotgate");
+    let expected = format!("not ready: {address}: the answer (400 Bad Request) is not that of a robotgate{ELSEWHERE}");
     assert_eq!(answer(&output), (Some(1), &*expected));
 }
 
@@ -129,3 +129,6 @@ async fn the_configuration_for_a_container_is_valid() {
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_eq!(output.out, format!("{file} is fine: 0 bots, no [[expect]] cases\n"));
 }
+
+const ELSEWHERE: &str =
+    "; if robotgate listens elsewhere, name its configuration with --config, or its admin.listen with --address";

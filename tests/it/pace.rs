@@ -245,7 +245,7 @@ async fn a_redirected_robots_txt_delays_requests_to_its_own_site_only() {
     let gate = Gate::with(&format!("{SLOW}{exempt}")).await;
     deferred(&gate.get(&site.url("/page")).await);
     assert_eq!(other.count("/robots.txt"), 1, "the redirect was followed");
-    // Without a fetch of the other site's own robots.txt.
+    // The exempt bot needs no robots.txt, so no fetch takes a turn at the other site.
     allowed(&gate.get(&other.url("/page")).user_agent("ExemptBot").await, "exempt");
     deferred(&gate.get(&other.url("/page")).user_agent("ExemptBot").await);
 }

@@ -68,7 +68,7 @@ pub(super) async fn trust(
     };
     let generation = context.live.generation();
     let certificate = generation.authority().map(Certificate::from);
-    let settings = ClientSettings::new(&proxy(&context.service_info.listeners), Ca::Here(CA_NAME)).ok();
+    let settings = ClientSettings::new(&proxy(&context.service_info.listeners), Ca::InHome(CA_NAME)).ok();
     let page = settings.and_then(|settings| trust::page(uri.path(), form, certificate.as_ref(), &settings).ok());
     let page = page.ok_or(Problem::Unavailable(
         "there is no authority, because https.mode is not \"intercept\"",

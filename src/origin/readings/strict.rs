@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use super::{escaped_octet, is_unreserved, push_escaped};
 
-/// One strict reading: how a kind of server splits the path, and which escapes it decodes.
+/// One strict reading: how a kind of server splits the path, and which escapes are decoded to compare it with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strict {
     dots: Dots,

@@ -266,8 +266,8 @@ fn store(config: &Config, before: Option<&Generation>) -> Result<Arc<Store>, Dis
         Some(Ok(disk)) => Store::new(max_bytes, Some(disk)),
         Some(Err(error)) if before.is_none() => {
             let why = format!(
-                "robotgate cannot use the file of cache.path, so it keeps robots.txt copies in memory only, until \
-                 the next start or a reload with another cache.path: {}",
+                "robotgate cannot use the file of cache.path: {}. Until the next start, or a reload with another \
+                 cache.path, it keeps robots.txt copies in memory only",
                 error.why
             );
             tracing::error!(path = %error.path.display(), "{why}");

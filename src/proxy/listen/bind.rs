@@ -163,7 +163,9 @@ fn hint(error: &io::Error, key: &str) -> String {
             format!("; another program listens there, perhaps another robotgate: stop it or change {key}")
         }
         io::ErrorKind::PermissionDenied => {
-            format!("; ports below 1024 need root or CAP_NET_BIND_SERVICE: choose another in {key}")
+            format!(
+                "; only root can open ports below 1024: choose another in {key}, or let systemd open it (docs/install.md)"
+            )
         }
         io::ErrorKind::AddrNotAvailable => format!("; this machine has no such address: correct {key}"),
         _ => String::new(),

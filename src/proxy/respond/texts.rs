@@ -104,7 +104,7 @@ impl DecisionTexts<'_> {
             (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),
             _ if self.challenge => format!("{sentence} {CREDENTIAL_HELPS}"),
             _ => match self.proofs {
-                Some(proofs) => format!("{sentence} What would prove it: {proofs}."),
+                Some(proofs) => format!("{sentence} What proves it: {proofs}. Ask the operator of this proxy."),
                 None => sentence.to_owned(),
             },
         }

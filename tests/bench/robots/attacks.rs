@@ -211,7 +211,7 @@ fn shifting() -> Vec<u8> {
     })
 }
 
-/// Returns a name of only letters, because other characters end a name.
+/// Returns a name without digits, because a digit ends a name in a robots.txt.
 fn bot(number: usize) -> String {
     let letter = |place: usize| char::from(b'a' + (number / place % 26) as u8);
     format!(

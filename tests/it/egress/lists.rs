@@ -64,7 +64,9 @@ async fn ports_of_other_protocols_are_closed_unless_configured() {
     for port in [1, 22, 25, 6667, 10080] {
         let response = gate.get(&format!("http://127.0.0.1:{port}/")).await;
         refused(&response, "egress");
-        let cause = format!("port {port} is closed to bots; egress.ports = ['1-65535', {port}] would open it too");
+        let cause = format!(
+            "port {port} is closed to bots; to open it, the operator can list it by itself: egress.ports = ['1-65535', {port}]"
+        );
         assert_eq!(response.proxy_status().param("details"), Some(cause));
         refused(&through_connect(&gate, &format!("a.example:{port}")).await, "egress");
     }

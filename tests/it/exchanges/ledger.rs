@@ -50,8 +50,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the exchanges so far with a host and port (`host:port`), or only those whose path begins with the two
-    /// given parts (`host:port/a/b`), in order.
+    /// Returns the exchanges so far, oldest first. `authority` is `host:port`, or `host:port/a/b` for only those whose
+    /// path begins with `/a/b`.
     pub fn about(&self, authority: &str) -> Vec<Entry> {
         let mut known = self.known.lock();
         known.read(&self.path);

@@ -1,4 +1,4 @@
-//! Assertions about responses. If one fails, it shows the whole response.
+//! Assertions. Those about a response show the whole response if they fail.
 
 use std::collections::BTreeSet;
 

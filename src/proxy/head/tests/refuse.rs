@@ -418,12 +418,12 @@ async fn a_connect_without_a_valid_host_and_port_is_refused() {
         ("a.example:0", HeadError::ConnectTarget(HostPortError::Port)),
         ("a.example:65536", HeadError::ConnectTarget(HostPortError::Port)),
         ("a.example:443:443", HeadError::ConnectTarget(HostPortError::Port)),
-        ("a.example:443/", HeadError::ConnectTarget(HostPortError::Port)),
-        ("https://a.example:443/", HeadError::ConnectTarget(HostPortError::Port)),
+        ("a.example:443/", HeadError::ConnectPort),
+        ("https://a.example:443/", HeadError::ConnectPort),
         ("user@a.example:443", HeadError::ConnectTarget(HostPortError::UserInfo)),
         ("a..example:443", HeadError::ConnectTarget(HostPortError::Host)),
         ("[::1:443", HeadError::ConnectTarget(HostPortError::Host)),
-        ("/", HeadError::ConnectTarget(HostPortError::Host)),
+        ("/", HeadError::ConnectPort),
         ("*", HeadError::ConnectPort),
     ] {
         let sent = format!("CONNECT {target} HTTP/1.1\r\nHost: a.example\r\n\r\n");

@@ -144,7 +144,7 @@ fn the_page_asks_for_a_proof_that_the_bot_accepts() {
     };
     let answer = page(&grounds(false));
     assert!(
-        html(&answer).contains("What would prove it: its network."),
+        html(&answer).contains("What proves it: its network. Ask the operator"),
         "{}",
         html(&answer)
     );
