@@ -153,6 +153,8 @@ mod tests {
         assert_eq!(nearest("lisen", &known), Some("listen"));
         assert_eq!(nearest("idle_timeout", &known), Some("idle-timeout"));
         assert_eq!(nearest("Threads", &known), Some("threads"));
+        assert_eq!(nearest("listen_address", &known), Some("listen"));
+        assert_eq!(nearest("listening", &known), None);
         assert_eq!(nearest("colour", &known), None);
     }
 }

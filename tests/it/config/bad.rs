@@ -58,6 +58,7 @@ const BAD: &[&str] = &[
     "[egress]\nallow = ['*.corp.example', '10.1', '[::1]', 'http://a.example/']\ndeny = ['.10.0.0.1', 'a.example:80', '']",
     "[egress]\nports = [0, 65536, -1, 'http', '90-80', '80:90', '']",
     "[egress]\nports = [80, 80.5]",
+    "[egress]\nports = [80, 443",
     "[egress]\nports = []",
     "[egress]\nports = 80",
     // Numbers, times and sizes.
@@ -133,6 +134,7 @@ const BAD: &[&str] = &[
     "[admin]\nlisten = ['127.0.0.1:3180', '[2001:db8::1]:0']",
     "[admin]\nlisten = ['3180', '127.0.0.1:1', '127.0.0.1:1']",
     "[admin]\nlisten = '127.0.0.1:3128'",
+    "[admin]\nlisten = '10.0.0.1'",
     "[admin]\ntoken-file = '/nowhere/admin-token'",
     "[admin]\ntoken-file = ''",
     "[admin]\ntoken-file = '/'\ntoken = 'a'",
