@@ -90,7 +90,8 @@ async fn the_page_sorts_and_pages_ten_thousand_sites_with_long_names() {
     let (origin, gate) = (origin().await, Gate::start().await);
     let long = ["x".repeat(60), "y".repeat(60), "z".repeat(60), "w".repeat(50)].join(".");
     let site = |number: usize| origin.url_at(&format!("h{number:05}.{long}.{NAME}"), "");
-    for some in (0..10_000).collect::<Vec<_>>().chunks(1000) {
+    // Few in one call: the API decides nothing more after 50 s, which a busy machine needs for a thousand.
+    for some in (0..10_000).collect::<Vec<_>>().chunks(200) {
         let requests = some
             .iter()
             .map(|number| json!({"agent": "Acme", "url": format!("{}/", site(*number))}));
@@ -101,7 +102,7 @@ async fn the_page_sorts_and_pages_ten_thousand_sites_with_long_names() {
             .body(questions.to_string().as_bytes())
             .await
             .json();
-        assert_eq!(decided["decisions"][999]["reason"], "no-rule", "{decided:#}");
+        assert_eq!(decided["decisions"][199]["reason"], "no-rule", "{decided:#}");
     }
     for _ in 0..3 {
         refused(&gate.get(&format!("{}/private", site(7777))).await, "rule");
