@@ -119,8 +119,8 @@ enum SealCommandError {
     #[error("the audit log is on standard output; name the files of the log")]
     NoLog,
     #[error(
-        "the seal folder {} belongs to the user with the number {owner}, or is in a folder of that user, who could not use \
-         files of root: run the command as that user, for example with \"sudo -u '#{owner}' robotgate seal ...\"", folder.display()
+        "the proxy's user could not use files that root creates in {}; run the command as that user, for example with \
+         \"sudo -u '#{owner}' robotgate seal ...\" ({owner} is its number)", folder.display()
     )]
     Owner { folder: PathBuf, owner: u32 },
 }
