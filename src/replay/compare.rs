@@ -7,7 +7,7 @@ use crate::{
     audit::LoggedUserAgent,
     bot::ProofKind,
     config::Config,
-    decision::{Decision, DecisionTexts, Reason, Subject, UsageReport, Verdict},
+    decision::{Basis, Decision, DecisionTexts, Reason, Subject, UsageReport, Verdict},
     origin::{Reading, Target},
 };
 
@@ -37,8 +37,10 @@ pub(super) fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Ve
         }
     }
     if is_as_logged(logged) {
-        // With the reason `pace`, a request is deferred, or denied if the site's Crawl-delay is too long.
-        let verdict = match logged.is(Reason::Pace) && logged.verdict != Verdict::Deny.as_str() {
+        // A reason that depends on the time defers a request, or denies it, as `pace` does if the site's Crawl-delay is
+        // too long.
+        let depends_on_time = logged.basis() == Some(Basis::Clock);
+        let verdict = match depends_on_time && logged.verdict != Verdict::Deny.as_str() {
             true => Verdict::Defer,
             false => Verdict::Deny,
         };

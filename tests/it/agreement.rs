@@ -127,7 +127,8 @@ fn every_reason_and_every_kind_of_copy_is_in_a_row() {
     let reasons = rows()
         .flat_map(|(.., answers)| *answers)
         .filter(|answer| **answer != "own");
-    same_members(reasons.map(|answer| &answer[1..]), &Reason::ALL.map(Reason::as_str));
+    let reasons = reasons.map(|answer| &answer[1..]);
+    same_members("tests/it/agreement/table.rs", reasons, &Reason::ALL.map(Reason::as_str));
 
     let of_site = |rows: &'static [TableRow], name: &str| {
         let has_site = |(_, what, _): &TableRow| what.split(' ').nth(1) == Some(name);
@@ -142,7 +143,11 @@ fn every_reason_and_every_kind_of_copy_is_in_a_row() {
     let kinds = kinds.chain(["egress"]);
     // No decision is based on a copy that has expired: robotgate fetches it first.
     let kinds = kinds.chain(["expired"]);
-    same_members(kinds, &AnswerKind::ALL.map(AnswerKind::as_str));
+    same_members(
+        "tests/it/agreement/table.rs",
+        kinds,
+        &AnswerKind::ALL.map(AnswerKind::as_str),
+    );
 }
 
 // === impl GateOf ===

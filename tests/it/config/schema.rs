@@ -194,7 +194,7 @@ fn the_dictionary_of_the_fuzz_target_has_every_key_and_no_other() {
     let differences: Vec<_> = listed.symmetric_difference(&keys).collect();
     assert!(
         differences.is_empty(),
-        "tests/fuzz/config.dict has too much or too little: {differences:?}"
+        "tests/fuzz/config.dict lacks these, or has them without need: {differences:?}"
     );
 }
 

@@ -13,7 +13,8 @@ async fn the_response_to_a_connect_is_sent_in_one_write() {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer:?}");
     assert!(answer.ends_with("\r\n\r\n"), "{answer:?}");
     assert_eq!(answer.matches("\r\n").count(), 2, "{answer:?}");
-    same_members(tunnel.headers.0.iter().map(|(name, _)| name.as_str()), &[]);
+    let names = tunnel.headers.0.iter().map(|(name, _)| name.as_str());
+    same_members("the headers", names, &[]);
 }
 
 #[tokio::test]

@@ -45,16 +45,16 @@ pub fn failed(response: &Response, status: u16, errors: &[&str]) {
     );
 }
 
-/// Asserts that two lists contain the same names, in any order. If not, shows the names that are missing and those that
-/// are unexpected.
+/// Asserts that two lists contain the same names, in any order. If not, shows the names that are missing in `place` and
+/// those that are unexpected there.
 #[track_caller]
-pub fn same_members<'a>(found: impl IntoIterator<Item = &'a str>, wanted: &[&'a str]) {
+pub fn same_members<'a>(place: &str, found: impl IntoIterator<Item = &'a str>, wanted: &[&'a str]) {
     let found: BTreeSet<&str> = found.into_iter().collect();
     let wanted: BTreeSet<&str> = wanted.iter().copied().collect();
     let missing: Vec<_> = wanted.difference(&found).collect();
     let extra: Vec<_> = found.difference(&wanted).collect();
     assert!(
         missing.is_empty() && extra.is_empty(),
-        "missing {missing:?}, unexpected {extra:?}"
+        "{place}: missing {missing:?}, unexpected {extra:?}"
     );
 }
