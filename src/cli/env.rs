@@ -174,6 +174,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
+    notes.extend(bypassed());
     let mut settings = ClientSettings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
     // Comments in the settings repeat these options, and other programs may log them. So hide the secret in the URL.
@@ -233,6 +234,17 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
         );
     }
     Ok((out, notes))
+}
+
+/// Returns a note if `no_proxy` is set here: most clients bypass the proxy for the hosts in it.
+fn bypassed() -> Option<String> {
+    let mut set = ["no_proxy", "NO_PROXY"]
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok());
+    let hosts = set.find(|hosts| !hosts.is_empty())?;
+    Some(format!(
+        "no_proxy is set here, so clients bypass the proxy for {hosts}. To prevent that: unset no_proxy NO_PROXY"
+    ))
 }
 
 /// Returns the URL of the proxy. Adds a note if it has to guess the host name.

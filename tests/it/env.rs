@@ -598,3 +598,21 @@ async fn env_reads_the_proxy_and_the_authority_from_the_configuration() {
     let bound = with_config(bound).await;
     assert!(bound.out.contains("NAME:SECRET@127.0.0.1:3128"), "{}", bound.out);
 }
+
+#[tokio::test]
+async fn a_set_no_proxy_is_noted() {
+    let gate = Gate::start().await;
+    let (proxy, ca) = (format!("http://{}", gate.address()), gate.file("ca.pem"));
+    let command = |hosts: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_robotgate"));
+        command.args(["env", "curl", "--proxy", &proxy, "--ca", &ca.display().to_string()]);
+        command.env_remove("no_proxy").env("NO_PROXY", hosts);
+        command
+    };
+    for (hosts, is_noted) in [("", false), ("127.0.0.1,.corp", true)] {
+        let output = command(hosts).output().await.unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let note = "no_proxy is set here, so clients bypass the proxy for 127.0.0.1,.corp.";
+        assert_eq!(errors.contains(note), is_noted, "{errors}");
+    }
+}

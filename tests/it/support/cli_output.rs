@@ -44,6 +44,8 @@ impl CliOutput {
     async fn run(command: &mut Command, input: &str) -> Self {
         let mut child = command
             .env_remove("COLUMNS")
+            .env_remove("no_proxy")
+            .env_remove("NO_PROXY")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
