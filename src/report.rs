@@ -75,6 +75,8 @@ pub struct Report {
     rules: Top,
     /// The refused requests, by site and reason.
     refused: Top,
+    /// The refused requests, by bot and reason.
+    refused_bots: Top,
     /// The forwarded requests whose verdict was not `allow`, by bot and reason.
     not_enforced: Top,
     /// The forwarded requests to which an exemption or an `[[https.tunnel]]` entry applied, by its text and by bot.
@@ -234,6 +236,7 @@ impl Report {
         self.forwarded.add(record);
         if counts.refused > 0 {
             self.refused.add([site, reason], counts);
+            self.refused_bots.add([bot, reason], counts);
         }
         if counts.not_enforced > 0 {
             self.not_enforced.add([bot, reason], counts);
@@ -262,13 +265,11 @@ impl Report {
         self.timeline.add(request.time, refused);
         self.bots.add([&request.bot, ""], refused);
         self.sites.add([&request.site, ""], refused);
-        self.refused.add(
-            [&request.site, Reason::Usage.as_str()],
-            OutcomeCounts { requests: 1, ..refused },
-        );
+        let (reason, one) = (Reason::Usage.as_str(), OutcomeCounts { requests: 1, ..refused });
+        self.refused.add([&request.site, reason], one);
+        self.refused_bots.add([&request.bot, reason], one);
         self.reasons.remove_one([&request.reason, ""]);
-        self.reasons
-            .add([Reason::Usage.as_str(), ""], OutcomeCounts { requests: 1, ..refused });
+        self.reasons.add([reason, ""], one);
         if let Some(rule) = &request.rule {
             self.rules.remove_one([rule, &request.site]);
         }

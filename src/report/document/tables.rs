@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use super::{Cell, Column, Document, Row, Section};
 use crate::{
     decision::Reason,
-    report::{By, Report, top::Largest, waits::Waits},
+    report::{
+        By, Report,
+        top::{Largest, Top},
+        waits::Waits,
+    },
     text::grouped,
 };
 
@@ -20,6 +24,7 @@ impl Document {
         }
         sections.extend([
             refused(report, most),
+            refused_bots(report, most),
             not_enforced(report, most),
             exemptions(report, most),
             outages(report, most),
@@ -196,15 +201,25 @@ fn refused(report: &Report, most: usize) -> Section {
     }
 }
 
+fn refused_bots(report: &Report, most: usize) -> Section {
+    by_reason_and_bot("refused_bot", "Refused, by bot and reason", &report.refused_bots, most)
+}
+
 fn not_enforced(report: &Report, most: usize) -> Section {
-    let largest = report.not_enforced.largest(most, |counts| counts.requests);
+    let title = "Not enforced (not allowed, but forwarded)";
+    by_reason_and_bot("not_enforced", title, &report.not_enforced, most)
+}
+
+/// `top` counts requests by bot and reason.
+fn by_reason_and_bot(name: &'static str, title: &'static str, top: &Top, most: usize) -> Section {
+    let largest = top.largest(most, |counts| counts.requests);
     let rows = largest
         .rows
         .iter()
         .map(|([bot, reason], counts)| row([text(reason), long(bot), Cell::Count(counts.requests)]));
     Section {
-        name: "not_enforced",
-        title: "Not enforced (not allowed, but forwarded)",
+        name,
+        title,
         notes: left_out(&largest),
         columns: columns(&[("Reason", "name"), ("Bot", "bot"), ("Requests", "requests")]),
         rows: rows.collect(),
