@@ -6,14 +6,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
-
-use time::OffsetDateTime;
+use std::time::SystemTime;
 
 use crate::bot::{AgentPattern, Bot, Bots, Enforcement};
 use crate::evidence::EvidenceOptions;
 use crate::pace::Policy as Pace;
 use crate::seal::SealOptions;
+use crate::text::Second;
 use crate::usage::UsagePolicy;
 
 mod admin;
@@ -258,15 +257,16 @@ impl Config {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
             format!(
-                "https.tunnel: the entry for {} has expired: its last day was {}. https.mode applies to that host \
-                 now. Write a later date, or remove the entry",
+                "https.tunnel: the entry for {} ended at {}, so https.mode applies to this host. Write a later until, \
+                 or remove the entry",
                 tunnel.host,
-                OffsetDateTime::from(tunnel.until - Duration::from_nanos(1)).date()
+                Second(tunnel.until)
             )
         });
         ended
             .chain(self.audit_is_watched(file))
             .chain(self.fleet_has_no_key())
+            .chain(self.bots_without_proof())
             .collect()
     }
 
@@ -303,6 +303,18 @@ impl Config {
                 "fleet.key-file: without a key, anyone who can write to {} can forge the robots.txt of any site; make one \
                  key for all robotgates with \"(umask 77; openssl rand -hex 32 > fleet-key)\" and name it in fleet.key-file",
                 fleet.settings.address
+            )
+        })
+    }
+
+    /// Finds bots as which no client can be identified, because every client needs a proof.
+    fn bots_without_proof(&self) -> impl Iterator<Item = String> {
+        let bots = self.bots.iter().filter(|_| self.identity.required);
+        bots.filter(|bot| !bot.accepted_proofs.are_required()).map(|bot| {
+            format!(
+                "the bot {:?} has no proof, and identity.required refuses clients without one: add credentials, \
+                 certificates or networks to its [[bot]]",
+                bot.name
             )
         })
     }

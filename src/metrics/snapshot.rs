@@ -35,7 +35,7 @@ pub struct Snapshot {
     pub client_limits: [(&'static str, usize); 3],
     pub fetches_max: usize,
     pub authority_ends: Option<SystemTime>,
-    /// When the next of the `[[https.tunnel]]` entries ends.
+    /// When the first of the `[[https.tunnel]]` entries ends or ended.
     pub tunnel_entry_ends: Option<SystemTime>,
     /// Bytes that wait to be written to the audit log.
     pub audit_waiting_bytes: usize,

@@ -395,7 +395,7 @@ impl MetricsCollector {
         if let Some(ends) = snapshot.tunnel_entry_ends {
             page.gauge_f64(
                 "robotgate_tunnel_entry_not_after_timestamp_seconds",
-                "When the next [[https.tunnel]] entry ends, in seconds since 1970.",
+                "When the first [[https.tunnel]] entry ends or ended, in seconds since 1970.",
                 unix_time(ends),
             )?;
         }

@@ -46,7 +46,7 @@ impl Live {
             client_limits: self.clients.client_limits(&generation.config.proxy.limits),
             fetches_max: generation.config.robots.max_fetches,
             authority_ends: generation.authority().map(Authority::not_after),
-            tunnel_entry_ends: next_end(&generation.config.https.tunnels),
+            tunnel_entry_ends: first_end(&generation.config.https.tunnels),
             audit_waiting_bytes: logs.iter().map(|log| log.waiting_bytes()).sum(),
             audit_stalled: logs.iter().any(|log| log.is_stalled()),
             process: Process::read(),
@@ -78,9 +78,8 @@ fn disk_use(disk: &Disk) -> DiskUse {
     }
 }
 
-/// Returns when the next of the entries ends that still hold.
-fn next_end(entries: &[TunnelException]) -> Option<SystemTime> {
-    let now = SystemTime::now();
-    let ends = entries.iter().map(|entry| entry.until);
-    ends.filter(|end| *end > now).min()
+/// Returns when the first of the entries ends or ended. An ended entry counts, so that the alert goes on until somebody
+/// removes the entry.
+fn first_end(entries: &[TunnelException]) -> Option<SystemTime> {
+    entries.iter().map(|entry| entry.until).min()
 }

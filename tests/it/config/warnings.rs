@@ -6,7 +6,7 @@ use crate::support::{CliOutput, Gate};
 
 const TUNNELS: &str = "[[https.tunnel]]\nhost = \".ended.example\"\nreason = \"r\"\nuntil = 2020-01-31\n\
                        [[https.tunnel]]\nhost = \"lasting.example\"\nreason = \"r\"\nuntil = 2999-01-01\n";
-const ENDED: &str = "https.tunnel: the entry for .ended.example has expired: its last day was 2020-01-31";
+const ENDED: &str = "https.tunnel: the entry for .ended.example ended at 2020-02-01T00:00:00Z";
 const WATCHED: &str = "which robotgate watches for changes";
 
 #[tokio::test]
@@ -152,5 +152,22 @@ async fn check_takes_the_file_either_way_and_run_says_how_to_name_it() {
         let output = CliOutput::of(args, "").await;
         assert_eq!((output.code, &*output.out), (Some(2), ""), "{args:?}");
         assert!(output.errors.contains(text), "{args:?}: {}", output.errors);
+    }
+}
+
+#[tokio::test]
+async fn check_warns_of_a_bot_without_a_proof_if_every_client_needs_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gate.toml");
+    let bots = "[[bot]]\nname = 'A'\nuser-agents = ['A']\nnetworks = ['10.0.0.0/8']\n[[bot]]\nname = 'B'\nuser-agents = ['B']\n";
+    for (required, is_warned) in [(true, true), (false, false)] {
+        let rest = "[cache]\npersist = false\n[https]\nmode = 'tunnel'\n[proxy]\nlisten = '127.0.0.1:0'\n\
+                    [admin]\nlisten = '127.0.0.1:0'\n";
+        fs::write(&file, format!("{rest}[identity]\nrequired = {required}\n{bots}")).unwrap();
+        let output = CliOutput::of(&["check", file.to_str().unwrap()], "").await;
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let warning = "the bot \"B\" has no proof, and identity.required refuses clients without one";
+        assert_eq!(output.errors.contains(warning), is_warned, "{output:?}");
+        assert!(!output.errors.contains("\"A\""), "{output:?}");
     }
 }
