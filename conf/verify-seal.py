@@ -18,6 +18,7 @@ import hashlib
 import pathlib
 import sys
 
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 
@@ -161,7 +162,12 @@ if __name__ == "__main__":
     # A key comes first, because somebody else could create a file with the key as its name.
     if not is_vkey(vkey) and pathlib.Path(vkey).is_file():
         vkey = pathlib.Path(vkey).read_text("utf-8").strip()
-    if what == "proof":
-        proof(vkey, first, *rest)
-    else:
-        (log if what == "log" else tree)(vkey, first, rest)
+    try:
+        if what == "proof":
+            proof(vkey, first, *rest)
+        else:
+            (log if what == "log" else tree)(vkey, first, rest)
+    except InvalidSignature:
+        sys.exit("not proven: the signature of the checkpoint is not valid")
+    except (ValueError, OSError) as error:
+        sys.exit(f"not proven: {error}")

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     bot::Enforcement,
-    decision::Decision,
+    decision::{Decision, Reason},
     evidence::EvidenceReader,
     replay::{Difference, LoggedDecision, ReplayOutcome, Replayed, Replayer, decide},
     text::plain_message,
@@ -359,8 +359,13 @@ fn show(
     let rule = decision
         .as_ref()
         .and_then(|decision| Some((decision.group()?, decision.rule()?)));
-    if let Some((group, rule)) = rule {
-        line("rule", &format!("line {}: {} (group {group})", rule.line, rule.text));
+    match rule {
+        Some((group, rule)) => line("rule", &format!("line {}: {} (group {group})", rule.line, rule.text)),
+        None if logged.reason == Reason::NoRule.as_str() => {
+            let group = decision.as_ref().and_then(Decision::group).unwrap_or("none");
+            line("rule", &format!("none matches (group {group})"));
+        }
+        None => {}
     }
     let usage = decision.as_ref().and_then(|decision| decision.usage.as_deref());
     if let Some(refused) = usage.and_then(|usage| usage.refused.as_ref()) {

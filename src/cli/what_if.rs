@@ -179,8 +179,10 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let undecided: u64 = summary.unknown.values().sum();
     if args.list && undecided > 0 {
         complaint::say(&format_args!(
-            "decisions that cannot be made again: {}; the list has them as undecided",
-            grouped(undecided)
+            "decisions that cannot be made again: {}; the list has them as undecided. The store of evidence is {}; \
+             --evidence names another",
+            grouped(undecided),
+            path.display()
         ));
     }
     if args.list && summary.unreadable_lines > 0 {
@@ -197,7 +199,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
             // Serializing does not fail, because all keys of the maps are strings.
             serde_json::to_string(&summary.report(limit)).unwrap_or_default() + "\n"
         }
-        None => shown(&summary.report(limit)),
+        None => shown(&summary.report(limit), &path),
     };
     Ok((text, summary.changed() == 0))
 }
@@ -246,9 +248,14 @@ fn site(text: &str) -> Result<(Origin, PathBuf), String> {
     }
 }
 
-fn shown(report: &SummaryOutput<'_>) -> String {
+fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
     let summary = report.summary;
-    let mut text = format!("{} decisions\n", grouped(summary.decisions));
+    let decisions = if summary.decisions == 1 {
+        "decision"
+    } else {
+        "decisions"
+    };
+    let mut text = format!("{} {decisions}\n", grouped(summary.decisions));
     let mut count = |number: u64, what: &str| {
         if number > 0 {
             let _ = writeln!(text, "{:>11} {what}", grouped(number));
@@ -281,6 +288,13 @@ fn shown(report: &SummaryOutput<'_>) -> String {
         );
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");
+    if !summary.unknown.is_empty() {
+        let _ = writeln!(
+            text,
+            "note: the store of evidence is {}; --evidence names another",
+            evidence.display()
+        );
+    }
     if summary.pace_changes {
         text.push_str(
             "note: [pace] changes, but turns at sites are not simulated: some requests may also wait or be refused\n",

@@ -228,7 +228,9 @@ impl Stage {
         }
         // At a terminal, curl would show progress before the text.
         fs::write(folder.path().join("home/.curlrc"), "silent\nshow-error\n").expect("a file");
-        std::os::unix::fs::symlink(root().join("docs"), folder.path().join("etc/docs")).expect("a link");
+        for name in ["docs", "conf"] {
+            std::os::unix::fs::symlink(root().join(name), folder.path().join("etc").join(name)).expect("a link");
+        }
         let mut sockets: Vec<TcpSocket> = (0..4).map(|_| reserve_port()).collect();
         // The ports have the same order as the documented ones, because some tables are sorted by port.
         let port = |socket: &TcpSocket| socket.local_addr().expect("an address").port();
