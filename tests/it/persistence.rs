@@ -234,7 +234,7 @@ async fn a_gate_whose_file_is_locked_keeps_copies_in_memory() {
     let ready = second.admin("/readyz").await;
     assert_eq!(ready.status, 200);
     for text in [line.message(), &ready.text()] {
-        for part in ["until the next start", "another process has it open", "its own file"] {
+        for part in ["Until the next start", "another process has it open", "its own file"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -285,7 +285,7 @@ async fn errors_say_what_to_do() {
         (
             &["--config", &*elsewhere],
             1,
-            "with --evidence FILE, name the store of the proxy that wrote the log",
+            "name the configuration of the proxy that wrote the log with --config, or its store with --evidence",
         ),
         (&["--robots", "a.example=x"], 2, "is not an origin"),
         (&["--robots", "http://a.example=gone.txt"], 1, "gone.txt: No such file"),

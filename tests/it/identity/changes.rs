@@ -152,7 +152,7 @@ async fn removing_a_credential_does_not_open_its_bot() {
     assert_eq!(outcome(&without), (407, "unauthenticated".to_owned()));
     let line = gate
         .wait_for_log("a word to the operator", |line| {
-            line.says("the credentials file has no credential with this name, and the bot accepts only credentials")
+            line.says("so no client can prove with it that it is this bot")
         })
         .await;
     assert_eq!((line.level(), line.field("name")), ("WARN", Some("acme")));

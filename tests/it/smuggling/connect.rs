@@ -11,7 +11,7 @@ async fn bytes_after_a_malformed_connect_are_not_read_as_a_request() {
     for (name, head, cause) in [
         ("no port", "CONNECT shop.example HTTP/1.1\r\n\r\n", "a host and a port"),
         ("a user", "CONNECT me@{host} HTTP/1.1\r\n\r\n", "target of the CONNECT"),
-        ("a URL", "CONNECT {abs}/ HTTP/1.1\r\n\r\n", "target of the CONNECT"),
+        ("a URL", "CONNECT {abs}/ HTTP/1.1\r\n\r\n", "a host and a port"),
         (
             "another Host",
             "CONNECT {host} HTTP/1.1\r\nHost: b.example\r\n\r\n",
