@@ -52,9 +52,11 @@ def merkle(hashes):
 
 def checkpoint(note, vkey):
     """Checks a signed checkpoint. Returns its size and root."""
+    need(vkey.count("+") >= 2, f"this is neither a public key nor a file with one: {vkey}")
+    need("\n\n" in note, "the file with the checkpoint contains none")
     name, key_id, key = vkey.split("+", 2)
     key = base64.b64decode(key, validate=True)
-    need(key[0] == 1 and len(key) == 33, "an Ed25519 vkey")
+    need(len(key) == 33 and key[0] == 1, "an Ed25519 vkey")
     need(sha256(name.encode(), b"\n", key)[:4].hex() == key_id, "the id of the vkey")
     need(not any(ord(c) < 0x20 and c != "\n" for c in note), "control characters")
     text, signatures = note.rsplit("\n\n", 1)
@@ -159,10 +161,10 @@ if __name__ == "__main__":
     if len(sys.argv) < 5 or sys.argv[1] not in ("log", "tree", "proof") or (is_proof and len(sys.argv) != 5):
         sys.exit(__doc__)
     what, vkey, first, *rest = sys.argv[1:]
-    # A key comes first, because somebody else could create a file with the key as its name.
-    if not is_vkey(vkey) and pathlib.Path(vkey).is_file():
-        vkey = pathlib.Path(vkey).read_text("utf-8").strip()
     try:
+        # A key comes first, because somebody else could create a file with the key as its name.
+        if not is_vkey(vkey) and pathlib.Path(vkey).is_file():
+            vkey = pathlib.Path(vkey).read_text("utf-8").strip()
         if what == "proof":
             proof(vkey, first, *rest)
         else:

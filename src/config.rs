@@ -257,8 +257,8 @@ impl Config {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
             format!(
-                "https.tunnel: the entry for {} ended at {}, so https.mode applies to this host. Write a later until, \
-                 or remove the entry",
+                "https.tunnel: the entry for {} ended at {} (until), so https.mode applies to this host. Write a later \
+                 until, or remove the entry",
                 tunnel.host,
                 Second(tunnel.until)
             )

@@ -263,11 +263,19 @@ pub enum FileError {
     Damaged(String),
     #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
     Stays { what: String, why: String },
-    #[error("{0}; check the path, its permissions and the room on the disk")]
+    #[error("{}; check the path{}", .0, room(.0))]
     Io(#[from] io::Error),
     /// The file was closed after an error and is not open again yet, or the program is ending.
     #[error("it is closed")]
     Closed,
+}
+
+/// Returns the rest of the advice about an error.
+fn room(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "",
+        _ => ", its permissions and the room on the disk",
+    }
 }
 
 // === impl FileError ===

@@ -174,8 +174,8 @@ impl Display for Unreadable<'_> {
         let text = text.split(" (os error ").next().unwrap_or(&text);
         let hint = match self.0.kind() {
             ErrorKind::PermissionDenied => {
-                "; run the command with sudo or, if robotgate itself needs the file, let its user read it (and enter the \
-                 folders above it)"
+                "; if robotgate itself needs the file, let its user read it (and enter the folders above it); otherwise, \
+                 run the command with sudo"
             }
             ErrorKind::IsADirectory => "; name a file in it",
             _ => "",
@@ -252,8 +252,8 @@ mod tests {
             (2, "there is no such file; check the path"),
             (
                 13,
-                "Permission denied; run the command with sudo or, if robotgate itself needs the file, let its user \
-                 read it (and enter the folders above it)",
+                "Permission denied; if robotgate itself needs the file, let its user read it (and enter the folders \
+                 above it); otherwise, run the command with sudo",
             ),
             (21, "Is a directory; name a file in it"),
             (5, "Input/output error"),

@@ -4,8 +4,8 @@
 //
 //   export NODE_OPTIONS=--require=DIR/robotgate-node.cjs
 //
-// Every connection becomes a CONNECT, also for http://. This file ignores no_proxy, because bots must not go around
-// robotgate. Code that opens its own sockets still goes around it: node:http2, node:net, the package ws without an agent,
+// Every connection becomes a CONNECT, also for http://. This file ignores no_proxy, because bots must not bypass
+// robotgate. Code that opens its own sockets still bypasses it: node:http2, node:net, the package ws without an agent,
 // a dispatcher that a program creates with undici, and the package undici 8. For undici, use its ProxyAgent.
 "use strict";
 

@@ -50,7 +50,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         let taken = doubts.taken.iter().map(|(address, key)| format!("{address} ({key})"));
         warn(&format_args!(
             "something already listens on {}; this is normal while robotgate runs with this configuration",
-            Vec::from_iter(taken).join(" and ")
+            Vec::from_iter(taken).join(", ")
         ));
     }
     for warning in config.warnings(sources.file(), SystemTime::now()) {

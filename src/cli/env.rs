@@ -174,7 +174,11 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
-    notes.extend(bypassed());
+    // Java does not read the variable, the script for Node.js ignores it, and systems have their own environment.
+    let reads_no_proxy = client.group == ClientKind::Client && !["java", "docker"].contains(&&*client.name);
+    if reads_no_proxy && !(client.name == "node" && args.write.is_some()) {
+        notes.extend(bypassed());
+    }
     let mut settings = ClientSettings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
     // Comments in the settings repeat these options, and other programs may log them. So hide the secret in the URL.
@@ -243,7 +247,7 @@ fn bypassed() -> Option<String> {
         .filter_map(|name| std::env::var(name).ok());
     let hosts = set.find(|hosts| !hosts.is_empty())?;
     Some(format!(
-        "no_proxy is set here, so clients bypass the proxy for {hosts}. To prevent that: unset no_proxy NO_PROXY"
+        "no_proxy is set here, so most clients bypass the proxy for {hosts}. To prevent that: unset no_proxy NO_PROXY"
     ))
 }
 

@@ -362,8 +362,9 @@ fn show(
     match rule {
         Some((group, rule)) => line("rule", &format!("line {}: {} (group {group})", rule.line, rule.text)),
         None if logged.reason == Reason::NoRule.as_str() => {
-            let group = decision.as_ref().and_then(Decision::group).unwrap_or("none");
-            line("rule", &format!("none matches (group {group})"));
+            let group = decision.as_ref().and_then(Decision::group);
+            let group = group.map_or_else(String::new, |group| format!(" (group {group})"));
+            line("rule", &format!("none matches{group}"));
         }
         None => {}
     }

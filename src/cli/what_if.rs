@@ -179,8 +179,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let undecided: u64 = summary.unknown.values().sum();
     if args.list && undecided > 0 {
         complaint::say(&format_args!(
-            "decisions that cannot be made again: {}; the list has them as undecided. The store of evidence is {}; \
-             --evidence names another",
+            "decisions that cannot be made again: {}; the list has them as undecided (the store of evidence is {})",
             grouped(undecided),
             path.display()
         ));
@@ -289,11 +288,7 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");
     if !summary.unknown.is_empty() {
-        let _ = writeln!(
-            text,
-            "note: the store of evidence is {}; --evidence names another",
-            evidence.display()
-        );
+        let _ = writeln!(text, "note: the store of evidence is {}", evidence.display());
     }
     if summary.pace_changes {
         text.push_str(

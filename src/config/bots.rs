@@ -324,8 +324,8 @@ fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
         return Some(vec![name.into()]);
     }
     let message = format!(
-        "\"{name}\" is not a product token, so no robots.txt can name it; write the names to look for in \
-            robots-agents"
+        "\"{name}\" is not one word of letters, digits, - and _, so no robots.txt can name it; write the name to look \
+            for, like robots-agents = [\"AcmeBot\"], or change the bot's name"
     );
     table.missing("robots-agents", message);
     None

@@ -52,9 +52,9 @@ impl Fleet {
         let size = table.number_in([" robotgates", ""], "size", 1..=10_000).unwrap_or(1);
         let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();
         if is_paced && on_loss == OnLoss::Share && is_size_missing {
-            let message = "this key is missing, and has no default; with [pace], robotgate has to know how many \
-                           robotgates there are, because they share the pace while they cannot reach the server; \
-                           write it like: size = 3, or choose another on-loss";
+            let message = "this key is missing; while the robotgates cannot reach the fleet's server, each keeps to its \
+                           share of [pace]: write how many robotgates there are, like size = 3, or set on-loss to \
+                           \"local\" or \"refuse\"";
             table.missing("size", message.to_owned());
         }
         if let (None, Some(span)) = (table.span_of("url"), table.span())

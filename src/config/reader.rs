@@ -19,7 +19,7 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     let advice = value.as_ref().and_then(|value| match &text[value.clone()] {
         "" => Some("the value is missing".to_owned()),
         word if in_list(text[..value.start].trim_end()) && is_value(word) => {
-            Some("the list is not complete: write ] at its end, and a comma between two values".to_owned())
+            Some("the list is not closed: write ] at its end".to_owned())
         }
         word => how_to_write(word, &text[..value.start], environment),
     });
@@ -95,6 +95,24 @@ pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
     }
 }
 
+/// Returns the error for an unknown key outside all sections. Most often, it is a key of a section, whose name should
+/// be before a dot, or before `__` in the name of a variable.
+pub(super) fn unknown_section(name: &str, known: &[&str]) -> String {
+    let lower = name.to_ascii_lowercase().replace('_', "-");
+    let split = known.iter().find_map(|section| {
+        let key = lower.strip_prefix(section)?.strip_prefix('-')?;
+        Some((section, key))
+    });
+    match split {
+        Some((section, key)) => format!(
+            "there is no such key; did you mean \"{section}.{key}\"? (in the name of a variable, {}__{})",
+            section.to_ascii_uppercase(),
+            key.to_ascii_uppercase().replace('-', "_")
+        ),
+        None => unknown_key(name, known),
+    }
+}
+
 /// Returns the error for an unknown choice `name`. `message` is serde's error, which lists the choices in back quotes.
 pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     let choices: Vec<&str> = choices(message).collect();
@@ -156,5 +174,15 @@ mod tests {
         assert_eq!(nearest("listen_address", &known), Some("listen"));
         assert_eq!(nearest("listening", &known), None);
         assert_eq!(nearest("colour", &known), None);
+    }
+
+    #[test]
+    fn a_key_with_the_name_of_its_section_before_it_is_explained() {
+        let known = ["proxy", "https"];
+        assert_eq!(
+            unknown_section("proxy-idle-timeout", &known),
+            "there is no such key; did you mean \"proxy.idle-timeout\"? (in the name of a variable, PROXY__IDLE_TIMEOUT)"
+        );
+        assert_eq!(unknown_section("prox", &known), unknown_key("prox", &known));
     }
 }

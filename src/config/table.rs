@@ -34,7 +34,7 @@ pub(super) const NONE: Vec<toml::Value> = Vec::new();
 
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list in brackets";
-const TABLE: &str = "a table";
+const TABLE: &str = "a table in braces, like { key = value }";
 
 // === impl Table ===
 
@@ -66,7 +66,11 @@ impl<'c> Table<'c> {
         for key in table.raw.iter().flat_map(|table| table.get_ref().keys()) {
             let name = &**key.get_ref();
             if !known.contains(&name) {
-                checker.unread(key.span(), reader::unknown_key(name, &known));
+                let message = match table.name.is_empty() {
+                    true => reader::unknown_section(name, &known),
+                    false => reader::unknown_key(name, &known),
+                };
+                checker.unread(key.span(), message);
             }
         }
         taken

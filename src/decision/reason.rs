@@ -126,8 +126,8 @@ reasons! {
     Unreachable = "unreachable" {
         basis: Site, status: Unreachable,
         phrase: "Disallowed: robots.txt is unreachable",
-        sentence: "The site's robots.txt could not be fetched, so everything there is disallowed. robotgate fetches it again \
-            when a bot sends a request after a pause.",
+        sentence: "The site's robots.txt could not be fetched, so everything there is disallowed until a later fetch \
+            succeeds.",
         what_to_do: "Come back after the time in Retry-After: robotgate tries again with the first request after it. If the \
             site works again, the operator ends the wait with `robotgate cache forget --config FILE ORIGIN`. In \
             [robots.unreachable] the operator sets how long robotgate refuses a site that fails.",

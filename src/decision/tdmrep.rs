@@ -121,7 +121,7 @@ impl NeedsTdmrep {
             if reservation.is_some_and(|reservation| reservation.reserved) {
                 return Ok(reservation);
             }
-            // Mining is allowed only if each reading of the path has an entry that allows it.
+            // The file allows mining only if it has an entry that allows it for each reading of the path.
             found = match number {
                 0 => reservation,
                 _ => found.filter(|_| reservation.is_some()),

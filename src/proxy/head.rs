@@ -243,6 +243,7 @@ impl ScannedHead {
 impl ConnectHead {
     /// Checks a CONNECT (RFC 9110 §9.3.6). Many clients send no Host field, or one without the port.
     fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
+        // A URL. The error about its port would mislead.
         if target.contains(&b'/') {
             return Err(HeadError::ConnectPort);
         }

@@ -27,10 +27,17 @@ pub fn to_html(document: &Document) -> String {
 
 fn push_section(out: &mut String, section: &Section) {
     let _ = write!(out, "<section><h2>{}</h2>", escaped(section.title));
-    if section.rows.is_empty() {
-        out.push_str("<p>None.</p></section>");
-        return;
+    match section.rows.is_empty() {
+        true => out.push_str("<p>None.</p>"),
+        false => push_table(out, section),
     }
+    for note in &section.notes {
+        let _ = write!(out, "<p>{}</p>", escaped(note));
+    }
+    out.push_str("</section>");
+}
+
+fn push_table(out: &mut String, section: &Section) {
     let is_number = |column: usize| section.rows.iter().all(|row| row.cells[column].is_number());
     let class = |column: usize| if is_number(column) { " class=\"number\"" } else { "" };
     let most = section
@@ -63,10 +70,6 @@ fn push_section(out: &mut String, section: &Section) {
         out.push_str("</tr>");
     }
     out.push_str("</tbody></table></div>");
-    for note in &section.notes {
-        let _ = write!(out, "<p>{}</p>", escaped(note));
-    }
-    out.push_str("</section>");
 }
 
 fn push_timeline(out: &mut String, document: &Document) {

@@ -15,10 +15,16 @@ pub fn to_markdown(document: &Document) -> String {
 
 fn push_section(out: &mut String, section: &Section) {
     let _ = writeln!(out, "\n## {}\n", section.title);
-    if section.rows.is_empty() {
-        out.push_str("None.\n");
-        return;
+    match section.rows.is_empty() {
+        true => out.push_str("None.\n"),
+        false => push_table(out, section),
     }
+    for note in &section.notes {
+        let _ = writeln!(out, "\n{note}");
+    }
+}
+
+fn push_table(out: &mut String, section: &Section) {
     let titles: Vec<_> = section.columns.iter().map(|column| column.title).collect();
     let is_number = |column: usize| section.rows.iter().all(|row| row.cells[column].is_number());
     let lines: Vec<_> = (0..titles.len())
@@ -28,9 +34,6 @@ fn push_section(out: &mut String, section: &Section) {
     for row in &section.rows {
         let cells: Vec<_> = row.cells.iter().map(|cell| escaped(&cell.shown())).collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));
-    }
-    for note in &section.notes {
-        let _ = writeln!(out, "\n{note}");
     }
 }
 

@@ -122,18 +122,14 @@ impl Outages {
         });
         if self.ended.len() >= 2 * MAX_ENDED {
             self.is_cut = true;
-            self.ended.sort_by_key(|outage| std::cmp::Reverse(outage.length(None)));
+            self.ended.sort_by_key(|outage| std::cmp::Reverse(outage.length()));
             self.ended.truncate(MAX_ENDED);
         }
     }
 
-    /// Returns the outages, the longest first. See [`Outage::length`] for `last_decision`.
-    pub(super) fn longest(&self, last_decision: Option<SystemTime>) -> Vec<&Outage> {
+    pub(super) fn longest(&self) -> Vec<&Outage> {
         let mut all: Vec<_> = self.ended.iter().chain(self.open.values()).collect();
-        all.sort_by_cached_key(|outage| {
-            let length = std::cmp::Reverse(outage.length(last_decision));
-            (length, outage.site.clone(), outage.from)
-        });
+        all.sort_by(|one, other| (other.length(), &one.site, one.from).cmp(&(one.length(), &other.site, other.from)));
         all
     }
 }
@@ -141,12 +137,8 @@ impl Outages {
 // === impl Outage ===
 
 impl Outage {
-    /// Returns how long the outage lasted. If the log does not show its end, it lasted until the last decision in the
-    /// log, or until the last failed fetch.
-    pub(super) fn length(&self, last_decision: Option<SystemTime>) -> std::time::Duration {
-        let end = self
-            .until
-            .unwrap_or(last_decision.map_or(self.last, |last| last.max(self.last)));
+    pub(super) fn length(&self) -> std::time::Duration {
+        let end = self.until.unwrap_or(self.last);
         end.duration_since(self.from).unwrap_or_default()
     }
 }

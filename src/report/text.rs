@@ -26,7 +26,8 @@ fn push_section(out: &mut String, section: &Section, columns: usize) {
     };
     line(&section.title.to_uppercase());
     if section.rows.is_empty() {
-        return line("none");
+        line("none");
+        return section.notes.iter().for_each(|note| line(note));
     }
     let mut cells: Vec<Vec<String>> = section
         .rows

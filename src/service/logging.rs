@@ -56,18 +56,24 @@ pub fn init() {
         log.with(filter_fn(keeps_secrets)).init();
     }
     if !is_valid {
-        tracing::warn!("ROBOTGATE_LOG: {wanted:?} is not a level; write error, warn, info, debug or trace");
+        tracing::warn!(
+            "ROBOTGATE_LOG: {wanted:?} is not valid, so the level is info; write error, warn, info, debug, trace or \
+             TARGET=LEVEL"
+        );
     }
 }
 
 /// Returns `None` if `wanted` is invalid. Without a check, a misspelt level would be the name of a target, and silence
 /// the whole log.
 fn filter(wanted: &str) -> Option<EnvFilter> {
-    let wanted = if wanted.is_empty() { DEFAULT } else { wanted };
-    let mut parts = wanted.split(',').filter(|part| !part.trim().is_empty());
-    match parts.any(|part| !part.contains('=') && part.trim().parse::<LevelFilter>().is_err()) {
-        true => None,
-        false => EnvFilter::try_new(wanted).ok(),
+    let parts = wanted.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts.collect();
+    let is_name = |part: &&str| !part.contains('=') && part.parse::<LevelFilter>().is_err();
+    match (parts.is_empty(), parts.iter().any(is_name)) {
+        (true, _) => Some(EnvFilter::new(DEFAULT)),
+        (false, true) => None,
+        // Spaces would make a level the name of a target.
+        (false, false) => EnvFilter::try_new(parts.join(",")).ok(),
     }
 }
 
@@ -176,15 +182,15 @@ mod tests {
 
     #[test]
     fn a_misspelt_level_is_invalid_instead_of_silencing_the_log() {
-        for valid in [
-            "",
-            "debug",
-            "warn,robotgate=debug",
-            "info,robotgate::proxy=trace,",
-            "off",
+        for (valid, means) in [
+            (" info", "info"),
+            ("debug ", "debug"),
+            ("warn, robotgate=debug,", "robotgate=debug,warn"),
+            ("off", "off"),
         ] {
-            assert!(filter(valid).is_some(), "{valid}");
+            assert_eq!(filter(valid).map(|filter| filter.to_string()).as_deref(), Some(means));
         }
+        assert!(filter("").is_some());
         for invalid in ["loud", "robotgate", "debug,robotgate", "robotgate=loud"] {
             assert!(filter(invalid).is_none(), "{invalid}");
         }

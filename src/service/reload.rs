@@ -84,17 +84,17 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
             tracing::warn!(
                 bot,
                 name,
-                "the credentials file has no credential for this name; add it with \"robotgate credential add {name}\", \
-                 or, to accept only {others} as proof of this bot, write credentials = [] in its [[bot]]"
+                "the credentials file has no credential for this name; add it with \"robotgate credential add {name} --config \
+                 FILE\", or, to accept only {others} as proof of this bot, write credentials = [] in its [[bot]]"
             );
             continue;
         }
         tracing::warn!(
             bot,
             name,
-            "the credentials file has no credential for this name, so no client can prove with it that it is this \
-             bot: add it with \"robotgate credential add {name}\", or, to believe the User-Agent alone, write \
-             credentials = [] in the bot's [[bot]]"
+            "the bot has to prove itself with the credential {name:?}, which is not in the credentials file, so clients \
+             with its User-Agent are refused; run \"robotgate credential add {name} --config FILE\", or, to believe the \
+             User-Agent alone (unless identity.required is set), write credentials = [] in its [[bot]]"
         );
     }
 }

@@ -29,8 +29,8 @@ pub(crate) fn in_words(error: &str) -> String {
         "Revoked" => "it has been revoked",
         "InvalidPurpose" => "it is not meant for this use",
         _ if error.contains("CaUsedAsEndEntity") => {
-            "it is the certificate of an authority, as self-signed ones often are; let this authority issue a certificate for the \
-             site, and name the authority in https.extra-roots"
+            "it is the certificate of an authority, not of a site, as \"openssl req -x509\" makes it; issue a certificate for \
+             the site with it, and name the authority in https.extra-roots"
         }
         _ if error.contains("EndEntityUsedAsCa") => "the certificate that issued it does not belong to an authority",
         _ if error.contains("SignatureAlgorithm") => "its signature algorithm is not supported",

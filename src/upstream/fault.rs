@@ -131,6 +131,9 @@ impl Fault {
         if let Some(detail) = after("received fatal alert: ") {
             return Self::TlsAlert(bounded(detail));
         }
+        if text.contains("InvalidContentType") {
+            return Self::TlsProtocol("it does not speak TLS on this port".to_owned());
+        }
         let cause = after("cause: ").or_else(|| after("TLS connect() failed: "));
         Self::TlsProtocol(bounded(cause.unwrap_or(&text)))
     }

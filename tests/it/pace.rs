@@ -169,6 +169,8 @@ async fn a_crawl_delay_that_is_too_long_is_clipped_or_refused() {
     assert_eq!(response.field("Retry-After"), None);
     let cause = "the site's Crawl-delay, 86400 s, is longer than pace.crawl-delay-max, 300 s";
     assert!(response.text().contains(cause), "{}", response.text());
+    let sentence = "The site's robots.txt asks for a longer time between two requests than this proxy accepts.";
+    assert!(response.text().contains(sentence), "{}", response.text());
     let decided = asked(&gate, "TestBot", &site.url("/page")).await;
     assert_eq!(
         (&decided["reason"], &decided["robots_error"]),

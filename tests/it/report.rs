@@ -584,6 +584,24 @@ fn a_withdrawn_response_counts_as_a_refusal_by_usage() {
     );
 }
 
+#[test]
+fn changes_after_a_forgotten_site_are_said_to_be_missing_even_if_none_is_listed() {
+    let forget = record(
+        "forget",
+        "10:00:00",
+        json!({ "origin": "https://a.example", "by": "cache" }),
+    );
+    let document = report_of(&lines(&[forget]));
+    let note = "Changes that robotgate found after";
+    for text in [to_text(&document, None), to_markdown(&document), to_html(&document)] {
+        let (_, changes) = text.rsplit_once("hanges of robots.txt files").unwrap_or_else(|| {
+            let (before, after) = text.split_once("CHANGES OF ROBOTS.TXT FILES").expect("the table");
+            (before, after)
+        });
+        assert!(changes.contains(note), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_csv_has_all_rows_and_text_says_how_many_it_leaves_out() {
     let sites: Vec<String> = (10..35).map(|number| format!("https://s{number}.example")).collect();

@@ -132,7 +132,7 @@ impl Exchange {
             Some(first_byte) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
             // A CONNECT tunnel has no first byte of a response. Count the time to connect instead.
             None if self.tunnel.is_some() => tally.answered(self.timings.connect.unwrap_or_default()),
-            // The site sent no response and is not the cause, for example because the client left.
+            // The site sent no response, but not by its own fault: for example, the client left first.
             None => {}
         }
     }

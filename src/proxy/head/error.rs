@@ -18,7 +18,7 @@ pub(in crate::proxy) enum HeadError {
     TooLarge(usize),
     #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
     TooManyFields(usize),
-    #[error("the client sent TLS where HTTP was expected; begin the proxy's address with http://, not https://")]
+    #[error("the client sent TLS where HTTP was expected")]
     Tls,
     #[error("robotgate does not accept the request: {0}")]
     Syntax(&'static str),

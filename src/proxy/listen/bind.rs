@@ -164,7 +164,7 @@ fn hint(error: &io::Error, key: &str) -> String {
         }
         io::ErrorKind::PermissionDenied => {
             format!(
-                "; only root can open ports below 1024: choose another in {key}, or let systemd open it (docs/install.md)"
+                "; ports below 1024 need root or CAP_NET_BIND_SERVICE: choose another in {key}, or let systemd open it (docs/install.md)"
             )
         }
         io::ErrorKind::AddrNotAvailable => format!("; this machine has no such address: correct {key}"),

@@ -242,14 +242,13 @@ fn exemptions(report: &Report, most: usize) -> Section {
 }
 
 fn outages(report: &Report, most: usize) -> Section {
-    let last_decision = report.decided.map(|(_, last)| last);
-    let all = report.outages.longest(last_decision);
+    let all = report.outages.longest();
     let rows = all.iter().take(most).map(|outage| {
         row([
             long(&outage.site),
             Cell::Time(outage.from),
             outage.until.map_or_else(|| text("still"), Cell::Time),
-            Cell::Length(outage.length(last_decision)),
+            Cell::Length(outage.length()),
             Cell::Count(outage.failures),
             text(&outage.error),
         ])

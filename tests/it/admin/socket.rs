@@ -7,7 +7,7 @@ use tokio::net::UnixStream;
 use super::{answer, escaped, get, problem};
 use crate::support::{Connection, Gate, NAME, Origin, ROBOTS, allowed};
 
-/// Connects to the socket. Requests on the connection have no Host field.
+/// Connects to the socket. The Host field of requests on the connection is empty, unless a test sets it.
 async fn dial(gate: &Gate) -> Connection {
     let connected = UnixStream::connect(gate.file("robots.redb.sock")).await;
     Connection::over_io(connected.expect("the gate listens"))

@@ -137,7 +137,10 @@ fn mistakes_have_the_errors_of_the_file_and_name_their_place() {
             "egress.allow=10.0.0.0/8",
             "--set: egress.allow: this key takes a list, even for one value; write [\"10.0.0.0/8\"]",
         ),
-        ("proxy=3", "--set: proxy: found the number 3, but expected a table"),
+        (
+            "proxy=3",
+            "--set: proxy: found the number 3, but expected a table in braces, like { key = value }",
+        ),
         (
             "proxy.name=",
             "--set: the value is missing; write \"\" for an empty text",

@@ -6,7 +6,7 @@ use crate::support::{CliOutput, Gate};
 
 const TUNNELS: &str = "[[https.tunnel]]\nhost = \".ended.example\"\nreason = \"r\"\nuntil = 2020-01-31\n\
                        [[https.tunnel]]\nhost = \"lasting.example\"\nreason = \"r\"\nuntil = 2999-01-01\n";
-const ENDED: &str = "https.tunnel: the entry for .ended.example ended at 2020-02-01T00:00:00Z";
+const ENDED: &str = "https.tunnel: the entry for .ended.example ended at 2020-02-01T00:00:00Z (until)";
 const WATCHED: &str = "which robotgate watches for changes";
 
 #[tokio::test]

@@ -47,6 +47,7 @@ fn the_examples_do_what_the_pages_say() {
         "jq",
         "openssl",
         "python3",
+        "python3-cryptography",
         "python3-requests",
         "timeout"
     );

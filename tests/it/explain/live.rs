@@ -190,7 +190,7 @@ async fn a_failure_is_shown_with_its_cause_and_the_next_try() {
     let expected = "\
 REFUSED  http://shop.example:PORT/private
 for ExampleBot
-The site's robots.txt could not be fetched, so everything there is disallowed. robotgate fetches it again when a bot sends a request after a pause.
+The site's robots.txt could not be fetched, so everything there is disallowed until a later fetch succeeds.
 
 Fetched:
   503  http://shop.example:PORT/robots.txt

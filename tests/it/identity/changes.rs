@@ -152,7 +152,7 @@ async fn removing_a_credential_does_not_open_its_bot() {
     assert_eq!(outcome(&without), (407, "unauthenticated".to_owned()));
     let line = gate
         .wait_for_log("a word to the operator", |line| {
-            line.says("so no client can prove with it that it is this bot")
+            line.says("which is not in the credentials file, so clients with its User-Agent are refused")
         })
         .await;
     assert_eq!((line.level(), line.field("name")), ("WARN", Some("acme")));

@@ -65,7 +65,7 @@ async fn a_disallowed_upgrade_is_refused() {
     assert_eq!(origin.count("/private/chat"), 0);
 }
 
-/// aiohttp sends such a request to the proxy in its setting `ws_proxy`.
+/// aiohttp sends a request with a `ws` URL to the proxy that the environment variable `ws_proxy` names.
 #[tokio::test]
 async fn a_ws_url_is_the_http_url_of_the_same_origin() {
     for tls in [false, true] {

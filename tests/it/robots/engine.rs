@@ -67,7 +67,8 @@ fn a_token_with_digits_matches_the_first_word_of_an_agent() {
         assert!(!picked.decide(path).allowed, "{token}");
     }
     assert_eq!(robots.agent("MJ12bot").group(), Some("*"));
-    // A quirk of Google's parser: if nothing of a user-agent's name remains, it matches an empty agent.
+    // A quirk of Google's parser: it reads a user-agent's name only up to the first character that is no letter, `-` or
+    // `_`. If nothing is left, the name matches an empty agent.
     assert!(robots.agent("").is_specific());
 }
 
