@@ -83,6 +83,7 @@ pub enum Output {
 pub enum AuditError {
     #[error("audit.path: cannot open the audit log {}: {error}; {}", path.display(), match error.kind() {
         io::ErrorKind::StorageFull => "make room on the disk",
+        io::ErrorKind::NotFound => "create its folder, or correct the path",
         _ => "check the path and its permissions",
     })]
     Open { path: PathBuf, error: io::Error },

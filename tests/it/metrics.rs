@@ -225,3 +225,19 @@ async fn the_requested_format_is_served_and_promtool_accepts_it() {
     let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success() && printed.is_empty(), "{printed}");
 }
+
+#[tokio::test]
+async fn the_end_of_a_tunnel_entry_counts_until_the_entry_is_removed() {
+    const NAME: &str = "robotgate_tunnel_entry_not_after_timestamp_seconds";
+    let entry = |until| format!("[[https.tunnel]]\nhost = 'a.example'\nreason = 'r'\nuntil = {until}\n");
+    let (ended, later) = (entry("2020-01-31"), entry("2999-01-01"));
+    for (config, line) in [
+        (String::new(), None),
+        (format!("{later}{ended}"), Some("1580515200.0")),
+        (later, Some("32472230400.0")),
+    ] {
+        let text = metrics(&gate(&config).await).await;
+        let value = text.lines().find_map(|line| line.strip_prefix(NAME)).map(str::trim);
+        assert_eq!(value, line, "{config}");
+    }
+}

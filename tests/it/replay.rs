@@ -240,6 +240,18 @@ async fn a_single_decision_names_why_no_robots_txt_was_enforced() {
 }
 
 #[tokio::test]
+async fn a_decision_without_a_rule_names_the_group_that_has_none_for_it() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let response = gate.get(&origin.url("/page")).await;
+    let id = response.decision().param("id").expect("an id").to_owned();
+    gate.audited(1).await;
+    let shown = replay(&gate, &["--id", &id], &gate.file("audit.jsonl"), "").await;
+    let rule = "\nrule            none matches (group *)\n";
+    assert!(shown.out.contains(rule), "{}", shown.out);
+}
+
+#[tokio::test]
 async fn requests_without_a_bot_are_decided_again_as_they_were() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let report = "[identity]\nenforcement = \"report\"\n";

@@ -166,7 +166,13 @@ async fn a_decision_that_needs_another_robots_txt_is_named() {
     fs::write(&new, wildcard).expect("written");
     let shown = what_if(&gate, &["--config", &new]).await;
     let line = format!("1 cannot be decided: {NONE_THEN} (such as {})\n", origin.url("/page"));
+    assert!(shown.out.starts_with("1 decision\n"), "{}", shown.out);
     assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);
+    let store = format!(
+        "\nnote: the store of evidence is {}\n",
+        gate.file("evidence.redb").display()
+    );
+    assert!(shown.out.contains(&store), "{}", shown.out);
 }
 
 const NONE_THEN: &str = "the logged decision used no robots.txt, and the store of evidence has none of the site from before \

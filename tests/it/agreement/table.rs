@@ -13,7 +13,7 @@ pub type TableRow = (&'static str, &'static str, &'static [&'static str]);
 /// The questions to a robotgate that waits 30 days before it uses an old robots.txt, and has no `[pace]`.
 #[rustfmt::skip]
 pub const ROWS: &[TableRow] = &[
-    // Each state of a copy, with a path that is visible or not.
+    // What a site answers for its robots.txt, over http, where robotgate sees the path, and over https.
     ("bot", "http mixed /open",        &["+no-rule"]),
     ("bot", "http mixed /private",     &["-rule"]),
     ("bot", "http mixed /robots.txt",  &["+robots-file"]),

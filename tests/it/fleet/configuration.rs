@@ -40,7 +40,7 @@ async fn files_with_secrets_must_not_be_open_to_others() {
             "redis://, rediss:// or unix://",
         ),
         (format!("{base}{url}key-prefix = \"a b\""), "cannot begin the keys"),
-        (format!("{base}{url}[pace]"), "write it like: size = 3"),
+        (format!("{base}{url}[pace]"), "like size = 3"),
         (format!("{base}{url}size = 0"), "write a number from 1 to 10000"),
         (format!("{base}{url}on-loss = \"wait\""), "share"),
     ] {
