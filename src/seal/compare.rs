@@ -33,7 +33,7 @@ pub struct Difference {
     pub line: u64,
     /// The hash of the line; `None` if a sealed line is missing here.
     pub found: Option<Sha256>,
-    /// The entry to which no line fits, as number and hash; `None` if a line was added.
+    /// The entry that no line matches here, as its number and hash; `None` if a line was added here.
     pub sealed: Option<(u64, Sha256)>,
 }
 

@@ -26,7 +26,8 @@ pub struct Row {
 // === impl Row ===
 
 impl Row {
-    /// Creates a row for `gate`. Its answer is the one in `column`. `is_late` says which of the tables it is from.
+    /// Converts a row of the table for `gate`. Expects the answer in `column`, or the only answer if the row has one for
+    /// all modes. `is_late` is true for a row of `LATE_ROWS`, and false for one of `ROWS`.
     pub fn new(row: &TableRow, column: usize, is_late: bool, sites: &Sites, gate: &Gate) -> Self {
         let (name, what, answers) = *row;
         let words: Vec<&str> = what.split(' ').collect();

@@ -90,5 +90,5 @@ fn the_error_names_a_file_that_cannot_be_opened() {
     let error = AuditLog::open(&Output::File(path)).expect_err("no such directory");
     let text = error.to_string();
     assert!(text.contains("/nonexistent/audit.jsonl"), "{text}");
-    assert!(text.contains("check the path and its permissions"), "{text}");
+    assert!(text.contains("create its folder, or correct the path"), "{text}");
 }
