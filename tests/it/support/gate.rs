@@ -175,7 +175,8 @@ impl Gate {
         self.output.lines()
     }
 
-    /// Returns the most memory that robotgate has used so far, in bytes.
+    /// Returns the most memory that robotgate has used so far, in bytes. Linux counts it only approximately, so a later
+    /// value can be smaller.
     pub fn peak_memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the gate runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
