@@ -100,7 +100,7 @@ enum WhatIfError {
     NoEvidence,
     #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match named {
         true => "",
-        false => "; name the configuration of the proxy that wrote the log with --config, or its store with --evidence",
+        false => "; with --evidence FILE, name the store of the proxy that wrote the log",
     })]
     Evidence {
         path: PathBuf,

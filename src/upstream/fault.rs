@@ -191,6 +191,10 @@ mod tests {
                 Fault::TlsCertificate("it has expired".into()),
             ),
             (
+                "TLS connect() failed: received corrupt message of type InvalidContentType, SNI: a.example",
+                Fault::TlsProtocol("it does not speak TLS on this port".into()),
+            ),
+            (
                 "TLS connect() failed: received fatal alert: HandshakeFailure, SNI: a.example",
                 Fault::TlsAlert("HandshakeFailure".into()),
             ),

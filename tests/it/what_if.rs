@@ -291,7 +291,7 @@ async fn errors_say_what_to_do() {
         (
             &["--config", &*elsewhere],
             1,
-            "name the configuration of the proxy that wrote the log with --config, or its store with --evidence",
+            "with --evidence FILE, name the store of the proxy that wrote the log",
         ),
         (&["--robots", "a.example=x"], 2, "is not an origin"),
         (&["--robots", "http://a.example=gone.txt"], 1, "gone.txt: No such file"),
