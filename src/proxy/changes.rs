@@ -330,12 +330,12 @@ fn groups<'f>(found: &'f LineChanges, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
 /// Returns the changed lines that are not rules, such as `Sitemap`, shortened for the log. Sets `cut` if something is
 /// left out.
 fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement> {
-    *cut |= all.len() > MAX_LISTED;
+    *cut |= all.len() > MAX_LISTED || all.iter().any(|statement| statement.agents.len() > MAX_LISTED);
     let listed = all.iter().take(MAX_LISTED).map(|statement| ChangedStatement {
         line: statement.line,
         kind: statement.kind,
         value: plain(&statement.value, MAX_RULE).into_owned(),
-        agents: (statement.agents.iter())
+        agents: (statement.agents.iter().take(MAX_LISTED))
             .map(|agent| plain(agent, MAX_NAME).into_owned())
             .collect(),
     });
@@ -361,6 +361,7 @@ const MAX_NAME: usize = 100;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::robots::Profile;
 
     #[test]
     fn the_decisions_on_an_origin_are_found_the_newest_first() {
@@ -380,6 +381,22 @@ mod tests {
         assert_eq!(on("http://b"), [28, 25, 22, 19, 16, 13, 10, 7, 4, 1]);
         assert_eq!(on("http://a").len(), 10);
         assert!(on("http://c").is_empty());
+    }
+
+    #[test]
+    fn a_statement_whose_agents_are_cut_is_reported_as_cut() {
+        for (agents, expected) in [(20, false), (21, true), (30, true)] {
+            let agents: String = (0..agents).map(|n| format!("User-agent: bot{n}\n")).collect();
+            let rule = "Disallow: /a\n";
+            let found = changes(
+                Profile::Google,
+                format!("{agents}{rule}").as_bytes(),
+                format!("{agents}{rule}Crawl-delay: 3\n").as_bytes(),
+            );
+            let mut cut = false;
+            let listed = statements(&found.statements_added, &mut cut);
+            assert_eq!((listed[0].agents.len(), cut), (20, expected), "{agents}");
+        }
     }
 
     #[test]

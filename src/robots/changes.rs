@@ -347,8 +347,9 @@ impl LineChanges {
 /// A comparison stops after it has merged this many rules, which takes a fraction of a second. A text of 500 KiB can
 /// give thousands of agents thousands of rules each.
 const MAX_WORK: usize = 1_000_000;
-/// Maximum number of agents that a [`ChangedStatement`] lists.
-const MAX_AGENTS: usize = 20;
+/// Maximum number of agents that a [`ChangedStatement`] lists: one more than the log does, so that the log can say that
+/// some are missing.
+const MAX_AGENTS: usize = 21;
 
 #[cfg(test)]
 mod tests {
