@@ -7,7 +7,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use super::Config;
 use crate::{
-    bot::Proof,
+    bot::{Identity, Proof},
     decision::{Question, Subject, Terms},
     egress::{Egress, Listening, Prohibited, Resolver, screen},
     fetch::{FetchLimiter, Fetcher},
@@ -44,6 +44,11 @@ impl Config {
         let identity = self
             .bots
             .identify_by([agent.as_bytes()], &proof, self.identity.required);
+        self.question_of(identity, target, terms, now)
+    }
+
+    /// Builds the question whether `identity` may fetch a URL.
+    pub fn question_of(&self, identity: Identity<'_>, target: Target, terms: Terms, now: SystemTime) -> Question {
         let exception = self.https.tunnel_exception(&target.origin.host.to_string(), now);
         let exception = exception.map(|exception| exception.reason.clone());
         Question::of_url(Subject::of(identity), target, exception, terms)

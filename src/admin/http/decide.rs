@@ -192,7 +192,7 @@ pub(super) async fn judge(
     proxy::decide(generation, proxy::operators(&generation.config), asked, &mut None).await
 }
 
-pub(super) fn asked(generation: &Generation, question: &DecideParams, target: Target) -> decision::Question {
+fn asked(generation: &Generation, question: &DecideParams, target: Target) -> decision::Question {
     let unproven = question.proof == AssumedProof::None;
     let config = &generation.config;
     config

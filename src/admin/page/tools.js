@@ -15,7 +15,7 @@ const PAGE = 100; // sites on a page
 const MAX_CHANGES = 20; // changes of robots.txt files to show
 const CHANGES_PERIOD = 5000; // ms between two requests for the changes of robots.txt files
 const VERDICTS = ["allow", "deny", "unverifiable", "defer"];
-const NOT_ENFORCED = "not-enforced"; // the series of what was forwarded although the verdict was not allow
+const NOT_ENFORCED = "not-enforced"; // the series of requests that were forwarded although the verdict was not allow
 
 const STATES = [
   "rules",

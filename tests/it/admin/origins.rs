@@ -274,8 +274,8 @@ async fn the_details_show_the_pace_and_the_purposes_of_bots() {
     let robots = "User-agent: *\nCrawl-delay: 2\nContent-Usage: train-ai=n\n";
     let origin = Origin::start().robots(robots).page("/", "page").spawn().await;
     let config = "[pace]\ncrawl-delay = 'enforce'\n[usage]\ncontent-usage = 'report'\n\
-                  [[bot]]\nname = 'Trainer'\nuser-agents = ['Trainer']\npurposes = ['ai-train']\n\
-                  [[bot]]\nname = 'Slow'\nuser-agents = ['Slow']\ndelay = '5s'\n";
+                  [[bot]]\nname = 'Trainer'\nuser-agents = ['acme-fetch']\npurposes = ['ai-train']\n\
+                  [[bot]]\nname = 'Slow'\nuser-agents = ['*slow*']\ndelay = '5s'\n";
     let gate = Gate::with(config).await;
     gate.get(&origin.url("/")).await;
     let detail = get(

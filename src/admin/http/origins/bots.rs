@@ -1,14 +1,12 @@
 //! What applies to each configured bot at a site: its pace, and what the site says about its purposes. Fetches nothing.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
 use crate::{
-    admin::http::{
-        decide::{UsageFields, asked},
-        input::{AssumedProof, DecideParams},
-    },
+    admin::http::decide::UsageFields,
+    bot::Identity,
     origin::{Origin, Target},
     pace::Cause,
     proxy::{self, Generation},
@@ -35,19 +33,18 @@ pub(super) struct BotAtSite {
 /// Returns the first [`MAX_BOTS`] bots; without `[pace]`, only bots with purposes. Empty if the site is not in memory.
 pub(super) async fn at(generation: &Generation, origin: &Origin) -> Vec<BotAtSite> {
     let mut found = Vec::new();
-    let has_pace = generation.config.pace.is_some();
-    let bots = generation.config.bots.iter();
+    let config = &generation.config;
+    let has_pace = config.pace.is_some();
+    let bots = config.bots.iter();
     for bot in bots.filter(|bot| has_pace || !bot.purposes.is_empty()).take(MAX_BOTS) {
-        let url = format!("{origin}/");
-        let Ok(target) = Target::parse(&url) else { break };
-        let question = DecideParams {
-            agent: bot.name.to_string(),
-            url,
-            proof: AssumedProof::Assumed,
-            purposes: None,
+        let Ok(target) = Target::parse(&format!("{origin}/")) else {
+            break;
         };
-        let asked = asked(generation, &question, target);
-        let Some(decision) = proxy::decide_from_memory(generation, asked) else {
+        // Ask about the bot itself. Its name as a User-Agent might not identify it, because `user-agents` need not
+        // contain the name.
+        let identity = Identity::Bot(bot.clone());
+        let question = config.question_of(identity, target, generation.terms, SystemTime::now());
+        let Some(decision) = proxy::decide_from_memory(generation, question) else {
             break;
         };
         let (limits, pace_error) = match decision.limits() {
@@ -56,7 +53,7 @@ pub(super) async fn at(generation: &Generation, origin: &Origin) -> Vec<BotAtSit
         };
         let later = generation.not_before(&decision).await;
         found.push(BotAtSite {
-            bot: question.agent,
+            bot: bot.name.to_string(),
             gap_ms: limits.map(|limits| millis(limits.gap)),
             gap_cause: limits.map(|limits| limits.gap_cause.as_str()),
             pace_error,
