@@ -27,7 +27,7 @@ pub use self::{
     failure::{Failure, FetchError, NetworkError},
     freshness::Freshness,
     lookup::{CacheStatus, Lookup},
-    meaning::{Fetched, Meaning, OriginResponse},
+    meaning::{Fetched, Meaning, OriginResponse, is_refused_ftp_login},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},
     state::{Answer, AnswerKind, Due, LastAnswer, OriginState, Saved, SavedCopy, Severity, SourceFetch},

@@ -150,7 +150,7 @@ impl Meaning {
     #[must_use]
     pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {
-            Self::NoRobots if scheme == Scheme::Ftp && status == 403 && current.is_some() => {
+            Self::NoRobots if is_refused_ftp_login(scheme, status) && current.is_some() => {
                 Self::Failed(FetchError::Status(status).into())
             }
             meaning => meaning,
@@ -210,6 +210,12 @@ const NOT_FOUND_PHRASES: [&str; 7] = [
     "page cannot be found",
     "page can't be found",
 ];
+
+/// Returns whether an FTP server refused the login (`status` 403). The server may just be busy, so the rules that
+/// robotgate already has must stay in force.
+pub fn is_refused_ftp_login(scheme: Scheme, status: u16) -> bool {
+    scheme == Scheme::Ftp && status == 403
+}
 
 #[cfg(test)]
 mod tests {
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tdmrep_json_counts_only_as_a_whole() {
+    fn a_truncated_tdmrep_json_is_ignored() {
         let text = br#"[{"location": "/", "tdm-reservation": 1}]"#;
         let entries = |body: &[u8], cut_off: &[u8], max_bytes| {
             let fetched = Fetched::Response(OriginResponse {

@@ -14,6 +14,7 @@ use crate::{
         live::Live,
     },
     config::Sources,
+    copy::is_refused_ftp_login,
     decision::{Decision, Reason, Scope, Verdict},
     explanation::{AudienceStatement, ExplainedDecision},
     origin::Reading,
@@ -50,9 +51,11 @@ pub(super) fn write(
         }
         (false, Source::Live(live)) => {
             let (origin, options) = (&report.decision.target().origin, sources.options());
-            // After a failed fetch, do not suggest `forget`: it would delete the last copy, and the site now sends no
-            // other one.
-            let _ = match live.answer().holds().fails() {
+            // After a failed fetch or a refused FTP login, a proxy keeps the copy that it has. Do not suggest `forget`:
+            // it would delete this copy, and the site would send no other one.
+            let keeps_copy =
+                live.answer().holds().fails() || is_refused_ftp_login(origin.scheme, live.traced.fetched.status());
+            let _ = match keeps_copy {
                 true => writeln!(
                     out,
                     "\nThe running proxy may still use a copy of an earlier robots.txt. To see it:\n  \

@@ -151,6 +151,25 @@ async fn the_copy_is_logged_kept_and_explained_like_any_other() {
 }
 
 #[tokio::test]
+async fn explain_does_not_advise_to_forget_a_site_that_refuses_the_login() {
+    for (builder, advises_forget) in [
+        (failing("PASS", "530 no guests"), false),
+        (FtpServer::builder().file("/a", "b"), true),
+    ] {
+        let server = builder.start().await;
+        let gate = Gate::start().await;
+        let config = gate.file("robotgate.toml");
+        let config = config.to_str().expect("a folder of ours");
+        let args = ["explain", "--config", config, "--agent", "TestBot", &server.url("/a")];
+        let explained = CliOutput::of(&args, "").await;
+        assert!(explained.out.starts_with("ALLOWED"), "{explained:?}");
+        assert!(explained.out.contains("robotgate cache show"), "{explained:?}");
+        let advised = explained.out.contains("robotgate cache forget");
+        assert_eq!(advised, advises_forget, "{explained:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_time_that_http_cannot_express_is_left_out() {
     for time in ["213 19691231235959", "213 16000101000000", "213 99991231235959"] {
         let server = files().reply("MDTM", time).start().await;
