@@ -268,9 +268,10 @@ impl SealArgs {
     fn rotate_key(&self) -> Result<(String, bool), SealCommandError> {
         let options = self.options()?;
         Self::check_owner(&options.path)?;
-        let key = seal::rotate_key(&options)?;
+        let (key, announced_in) = seal::rotate_key(&options)?;
         let text = format!(
-            "the new public key is\n{key}\nHand it out with a checkpoint (robotgate seal checkpoint), as soon as possible.\n"
+            "the new public key is\n{key}\nHand it out as soon as possible, with the checkpoint that announces it:\n{}\n",
+            plain_message(&announced_in.display().to_string(), MAX_NAME)
         );
         Ok((text, true))
     }

@@ -165,7 +165,7 @@ pub(super) fn rotate(
     key: &SigningKey,
     chain: &Chain,
     checkpoint: Checkpoint,
-) -> Result<VerifierKey, SealError> {
+) -> Result<(VerifierKey, PathBuf), SealError> {
     let (new, old) = (seed(folder)?, seeds(folder)?);
     let next = SigningKey::of_seed(&checkpoint.origin, new.as_bytes()).map_err(NoteError::of(&folder.path(KEY)))?;
     let announcement = Checkpoint {
@@ -176,10 +176,11 @@ pub(super) fn rotate(
     // Both private keys are on disk before a file announces the new public key, so that `open` can complete an
     // interrupted rotation.
     folder.write(KEY, [old.trim_ascii_end(), b"\n", new.as_bytes()].concat(), SECRET)?;
-    folder.write(&rotation(chain.keys.len()), note.clone(), PUBLIC)?;
+    let announced_in = rotation(chain.keys.len());
+    folder.write(&announced_in, note.clone(), PUBLIC)?;
     folder.write(CHECKPOINT, note, PUBLIC)?;
     folder.write(KEY, new, SECRET)?;
-    Ok(next.public)
+    Ok((next.public, folder.path(&announced_in)))
 }
 
 /// Reads the file of the private key. Each line is the seed of a key; during a rotation, there are two. Returns nothing

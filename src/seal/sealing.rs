@@ -117,8 +117,9 @@ pub fn seal(
     })
 }
 
-/// Replaces the private key of a folder with a new one. Returns the new public key.
-pub fn rotate_key(options: &SealOptions) -> Result<VerifierKey, SealError> {
+/// Replaces the private key of a folder with a new one. Returns the new public key, and the file of the checkpoint that
+/// announces it.
+pub fn rotate_key(options: &SealOptions) -> Result<(VerifierKey, PathBuf), SealError> {
     let folder = Folder(options.path.clone());
     if folder.read(keys::VKEY)?.is_none() {
         return Err(SealError::Empty(folder.0));

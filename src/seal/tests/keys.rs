@@ -10,8 +10,9 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
         fs::read_to_string(bench.file("seal/vkey")),
     );
     let old_vkey = VerifierKey::parse(&old_vkeys.unwrap()).unwrap();
-    let new = rotate_key(&bench.options()).unwrap();
+    let (new, announced_in) = rotate_key(&bench.options()).unwrap();
     let announced = checkpoint(&bench.file("seal")).unwrap();
+    assert_eq!(fs::read_to_string(announced_in).unwrap(), announced);
     assert_eq!(announced.matches("\u{2014} example.com/log ").count(), 2, "{announced}");
     assert!(announced.contains(&format!("\nnext-key {new}\n\n")), "{announced}");
     let verify = |keys: &[&VerifierKey]| {
@@ -25,9 +26,12 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
     assert_eq!((found.key, found.findings), (new.id_text(), vec![]));
     bench.append(10..20);
     bench.seal().unwrap();
-    let newest = rotate_key(&bench.options()).unwrap();
+    let (newest, announced_in) = rotate_key(&bench.options()).unwrap();
     bench.append(20..21);
     bench.seal().unwrap();
+    // The folder has a later checkpoint by now, but the file of the rotation still has the one that announces the key.
+    let announced = fs::read_to_string(announced_in).unwrap();
+    assert!(announced.contains(&format!("\nnext-key {newest}\n\n")), "{announced}");
     assert_eq!(files_in(&bench.file("seal/rotations")).len(), 2);
     for keys in [&[][..], &[&old_vkey], &[&new], &[&newest]] {
         let found = verify(keys).unwrap();
