@@ -12,7 +12,7 @@ use super::{
     connect,
     context::{Context, LINGER, last_call, linger},
     gate,
-    head::{self, Head, HeadError, HeadTimes},
+    head::{self, Head, HeadError},
     live::Live,
     rejections,
     respond::{OwnResponse, Problem},
@@ -23,15 +23,18 @@ use crate::{ratelimited::ratelimited, wire::Wire};
 pub(super) async fn serve(stream: Stream, context: &Context) {
     let mut wire = Wire::new(stream);
     let mut timer = Timer::default();
-    let mut times = HeadTimes::first(context);
+    let mut idle = context.live.current().config.proxy.header_timeout;
     let begun = Instant::now();
     let most = context.live.current().config.proxy.limits.connection_requests;
     let mut last_call = pin!(last_call(context.shutdown.clone()));
     for left in (0..most).rev() {
-        let limits = context.live.current().config.proxy.head;
+        let limits = || {
+            let proxy = &context.live.current().config.proxy;
+            (proxy.head, proxy.header_timeout)
+        };
         let head = tokio::select! {
             biased;
-            head = Head::read(&wire, times, limits, &mut timer) => head,
+            head = Head::read(&wire, idle, limits, &mut timer) => head,
             () = &mut last_call => return,
         };
         let mut head = match head {
@@ -64,7 +67,8 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let client = match Client::http1(wire.clone(), head, left).await {
             Ok(client) => client,
             Err(error) => {
-                head::log_malformed(&context.connection, &error);
+                // Do not log the whole error, because it may quote what `[audit]` leaves out of the logs.
+                head::log_malformed(&context.connection, &error.etype().as_str());
                 context.live.metrics.malformed();
                 return answer_and_close(wire, &Problem::Request, &context.live).await;
             }
@@ -74,7 +78,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             Some(next) => wire = next,
             None => return,
         }
-        times = HeadTimes::next(context);
+        idle = context.live.current().config.proxy.idle_timeout;
     }
 }
 
@@ -114,25 +118,5 @@ pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live
     let _ = tokio::time::timeout(within, AsyncWriteExt::shutdown(&mut wire)).await;
     if !matches!(problem, Problem::Head(HeadError::Timeout)) {
         linger(&mut wire, LINGER).await;
-    }
-}
-
-// === impl HeadTimes ===
-
-impl HeadTimes {
-    fn first(context: &Context) -> Self {
-        let times = &context.live.current().config.proxy;
-        Self {
-            idle: times.header_timeout,
-            head: times.header_timeout,
-        }
-    }
-
-    fn next(context: &Context) -> Self {
-        let times = &context.live.current().config.proxy;
-        Self {
-            idle: times.idle_timeout,
-            head: times.header_timeout,
-        }
     }
 }

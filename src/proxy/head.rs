@@ -39,14 +39,6 @@ pub(super) struct ConnectHead {
     pub(super) headers: http::HeaderMap,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HeadTimes {
-    /// How long to wait for the first byte of the head.
-    pub(super) idle: Duration,
-    /// Maximum time from the first byte to the end of the head.
-    pub(super) head: Duration,
-}
-
 /// A checked head, and what has to change in it before pingora parses it.
 struct ScannedHead {
     len: usize,
@@ -65,23 +57,24 @@ pub(super) fn log_malformed(connection: &ClientConnection, error: &dyn fmt::Disp
 impl Head {
     pub(super) async fn read(
         wire: &Wire,
-        times: HeadTimes,
-        limits: HeadLimits,
+        idle: Duration,
+        limits: impl FnOnce() -> (HeadLimits, Duration),
         timer: &mut Timer,
     ) -> Result<Self, HeadError> {
-        let first = timer.run(Instant::now() + times.idle, wire.read_some()).await;
+        let first = timer.run(Instant::now() + idle, wire.read_some()).await;
         let Some(Ok(mut bytes)) = first.filter(|first| first.as_ref().is_ok_and(|bytes| !bytes.is_empty())) else {
             return Err(HeadError::Gone);
         };
         if bytes.first() == Some(&TLS_HANDSHAKE) {
             return Err(HeadError::Tls);
         }
+        let (limits, timeout) = limits();
         // Most heads arrive in one piece, so start the timer only if a part is missing.
         let head = match Self::parse(&mut bytes, limits)? {
             Some(head) => head,
             None => {
                 let rest = Self::read_rest(wire, bytes, limits);
-                let rest = timer.run(Instant::now() + times.head, rest).await;
+                let rest = timer.run(Instant::now() + timeout, rest).await;
                 rest.unwrap_or(Err(HeadError::Timeout))?
             }
         };
@@ -193,6 +186,10 @@ impl ScannedHead {
             return Err(HeadError::TooLarge(limits.bytes));
         }
         let head = &bytes[..len];
+        // pingora cannot read longer names.
+        if len > MAX_NAME && request.headers.iter().any(|field| field.name.len() > MAX_NAME) {
+            return Err(HeadError::Syntax("a field name is longer than 64 KiB"));
+        }
         check_line_ends(head)?;
         check_framing(&request, head)?;
         check_connection(&request)?;
@@ -295,6 +292,8 @@ fn has_space_in_target(head: &[u8]) -> bool {
     words.next_back().is_some_and(|last| last.starts_with(b"HTTP/")) && words.count() > 2
 }
 
+/// Maximum length of a field name, in bytes.
+const MAX_NAME: usize = 65_535;
 const SPACE_IN_TARGET: &str = "the request target has a space: write %20 for it";
 
 /// Returns whether `bytes` contains the end of a head, with CRLF or only LF as line ends.

@@ -1,9 +1,12 @@
 //! Checks a request's head, and refuses what parsers are known to interpret differently. Pure functions, without I/O.
 
 use super::HeadError;
-use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, split_login, unsendable};
+use crate::origin::{HostPort, HostPortError, MAX_TARGET, Scheme, TargetForm, split_login, unsendable};
 
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
+    if target.len() > MAX_TARGET {
+        return Err(HeadError::TargetTooLong);
+    }
     unsendable(target).map_or(Ok(()), |byte| Err(HeadError::TargetCharacter(char::from(byte))))
 }
 

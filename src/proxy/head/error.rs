@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    origin::{Host, HostPortError, SCHEMES},
+    origin::{Host, HostPortError, SCHEMES, TargetError},
     proxy::limits::Limit,
 };
 
@@ -12,7 +12,7 @@ pub(in crate::proxy) enum HeadError {
     /// The connection ended, or the client did not begin a request in time. The client needs no response.
     #[error("the connection ended")]
     Gone,
-    #[error("the request did not arrive in time")]
+    #[error("the request did not arrive in time (proxy.header-timeout)")]
     Timeout,
     #[error("the request's header section is longer than {} (proxy.max-header-bytes)", Size(*.0))]
     TooLarge(usize),
@@ -22,6 +22,8 @@ pub(in crate::proxy) enum HeadError {
     Tls,
     #[error("robotgate does not accept the request: {0}")]
     Syntax(&'static str),
+    #[error("{}", TargetError::TooLong)]
+    TargetTooLong,
     #[error("the request target has a character that has to be percent-encoded: {0}")]
     TargetCharacter(char),
     #[error("the request target's host is not valid: {0}")]

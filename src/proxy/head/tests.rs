@@ -17,7 +17,7 @@ async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let bytes = bytes.to_vec();
     // `write_all` fails if the head is refused before all bytes are read.
     tokio::spawn(async move { client.write_all(&bytes).await });
-    Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
+    Head::read(&stream, IDLE, || (LIMITS, TIMEOUT), &mut Timer::default()).await
 }
 
 async fn read(bytes: impl AsRef<[u8]>) -> Result<Head, HeadError> {
@@ -36,10 +36,8 @@ fn parts(head: &Head) -> (&str, &str) {
     )
 }
 
-const TIMES: HeadTimes = HeadTimes {
-    idle: Duration::from_secs(60),
-    head: Duration::from_secs(10),
-};
+const IDLE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const LIMITS: HeadLimits = HeadLimits {
     bytes: 64 * 1024,
     fields: 128,

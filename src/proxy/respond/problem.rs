@@ -63,7 +63,7 @@ impl Problem<'_> {
             Problem::Head(HeadError::TooLarge(_) | HeadError::TooManyFields(_)) => {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
-            Problem::Target(TargetError::TooLong) => StatusCode::URI_TOO_LONG,
+            Problem::Target(TargetError::TooLong) | Problem::Head(HeadError::TargetTooLong) => StatusCode::URI_TOO_LONG,
             Problem::Target(TargetError::FtpMethod) | Problem::InternalSite(InternalSiteError::Method) => {
                 StatusCode::METHOD_NOT_ALLOWED
             }
@@ -110,10 +110,10 @@ impl Problem<'_> {
                 .to_owned(),
             Problem::Evidence => LookupError::NotStored.to_string(),
             Problem::Request => "the request is not valid HTTP".to_owned(),
-            Problem::Slow => "the request did not arrive in time".to_owned(),
+            Problem::Slow => "the request's content did not arrive in time (proxy.body-timeout)".to_owned(),
             Problem::Limit(limit) => limit.sentence().to_owned(),
             Problem::Overloaded => NoDecision::Overloaded.to_string(),
-            Problem::Leaf => "no certificate can be made for the host".to_owned(),
+            Problem::Leaf => "robotgate cannot make a certificate for the host; its operational log says why".to_owned(),
         }
     }
 }
@@ -158,7 +158,6 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "Correct the request: the status and the response's detail say what is wrong.",
         ),
         ProxyError::HttpResponseIncomplete => ("The site's response ended early.", "Try again."),
-        ProxyError::HttpResponseTransferCoding => ("The chunks of the site's response are malformed.", ""),
         ProxyError::HttpProtocolError => (
             "The site's response is not valid HTTP or FTP, or is a 407, which only a proxy may send.",
             "",
@@ -179,6 +178,10 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
              raise it.",
         ),
         // These are only logged.
-        ProxyError::ClientGone | ProxyError::Idle | ProxyError::Lifetime | ProxyError::Aborted => return None,
+        ProxyError::HttpResponseTransferCoding
+        | ProxyError::ClientGone
+        | ProxyError::Idle
+        | ProxyError::Lifetime
+        | ProxyError::Aborted => return None,
     })
 }

@@ -78,6 +78,23 @@ async fn a_target_that_is_too_long_is_a_414() {
 }
 
 #[tokio::test]
+async fn a_target_that_pingora_cannot_read_is_a_414_and_not_logged() {
+    let origin = Origin::start().spawn().await;
+    let gate = Gate::with("[audit]\nredact-query = true\n[proxy]\nmax-header-bytes = \"512KiB\"").await;
+    let url = origin.url(&format!("/?token=s3cret&x={}", "z".repeat(70_000)));
+
+    let response = gate.get(&url).await;
+
+    assert_eq!(response.status, 414, "{response:#?}");
+    assert!(response.text().contains("longer than 16 KiB"), "{response:#?}");
+    gate.wait_for_log("the refusal", |line| {
+        line.message() == "a request was refused as malformed"
+    })
+    .await;
+    assert!(gate.log().iter().all(|line| !line.json.to_string().contains("s3cret")));
+}
+
+#[tokio::test]
 async fn a_host_that_disagrees_with_the_target_is_refused() {
     let closed = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")

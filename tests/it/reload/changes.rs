@@ -22,6 +22,21 @@ fn logged_changes(gate: &Gate) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn new_limits_of_the_head_apply_to_idle_connections() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = Gate::start().await;
+    let mut idle = gate.dial().await;
+    allowed(&idle.get(&origin.url("/a")).await, "no-robots");
+
+    gate.reconfigure("[proxy]\nmax-header-fields = 1");
+    gate.reloaded(1).await;
+
+    let response = idle.get(&origin.url("/b")).await;
+    assert_eq!(response.status, 431, "{response:#?}");
+    assert_eq!(origin.count("/b"), 0);
+}
+
+#[tokio::test]
 async fn each_changed_key_is_logged_without_secrets() {
     let secret = "sha256$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let gate = Gate::builder()

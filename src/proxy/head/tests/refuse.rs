@@ -283,6 +283,12 @@ async fn the_limits_of_a_head_can_be_changed() {
         ),
         (sized(512 << 10), large, None),
         (sized((512 << 10) + 1), large, Some(HeadError::TooLarge(512 << 10))),
+        (with_fields(&format!("{}: 1\r\n", "x".repeat(65_535))), large, None),
+        (
+            with_fields(&format!("{}: 1\r\n", "x".repeat(65_536))),
+            large,
+            Some(HeadError::Syntax("a field name is longer than 64 KiB")),
+        ),
         (with_fields(&"X: 1\r\n".repeat(255)), large, None),
         (
             with_fields(&"X: 1\r\n".repeat(256)),
@@ -294,7 +300,7 @@ async fn the_limits_of_a_head_can_be_changed() {
             let (stream, mut client) = pipe(size);
             let bytes = format!("{sent}{}", "content".repeat(100_000)).into_bytes();
             tokio::spawn(async move { client.write_all(&bytes).await });
-            let read = Head::read(&stream, TIMES, limits, &mut Timer::default()).await;
+            let read = Head::read(&stream, IDLE, || (limits, TIMEOUT), &mut Timer::default()).await;
             assert_eq!(read.as_ref().err(), error.as_ref(), "{size} at a time");
             assert!(read.is_ok_and(|head| head.bytes.len() <= limits.bytes + 4096) || error.is_some());
         }

@@ -1,5 +1,10 @@
 //! Tests the time limits for reading a request head. The clock advances only when all tasks wait.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use tokio::time::Instant;
 
 use super::*;
@@ -9,10 +14,37 @@ async fn a_silent_connection_ends_after_the_idle_timeout() {
     let (stream, _client) = pipe(1024);
     let started = Instant::now();
     assert_eq!(
-        Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await.err(),
+        Head::read(&stream, IDLE, || (LIMITS, TIMEOUT), &mut Timer::default())
+            .await
+            .err(),
         Some(HeadError::Gone)
     );
-    assert_eq!(started.elapsed().as_secs(), TIMES.idle.as_secs());
+    assert_eq!(started.elapsed().as_secs(), IDLE.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limits_are_those_when_the_first_byte_arrives() {
+    for (at_first_byte, later, error) in [(1, 128, Some(HeadError::TooManyFields(1))), (128, 1, None)] {
+        let fields = Arc::new(AtomicUsize::new(64));
+        let (stream, mut client) = pipe(1024);
+        let limit = fields.clone();
+        let sender = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            limit.store(at_first_byte, Ordering::Relaxed);
+            client.write_all(&GET.as_bytes()[..1]).await.expect("a reader");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            limit.store(later, Ordering::Relaxed);
+            let _ = client.write_all(&GET.as_bytes()[1..]).await;
+            client
+        });
+        let limits = || {
+            let fields = fields.load(Ordering::Relaxed);
+            (HeadLimits { fields, ..LIMITS }, TIMEOUT)
+        };
+        let head = Head::read(&stream, IDLE, limits, &mut Timer::default()).await;
+        assert_eq!(head.err(), error, "{at_first_byte} fields, later {later}");
+        drop(sender.await);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -25,10 +57,12 @@ async fn a_started_head_has_its_own_timeout() {
         client
     });
     assert_eq!(
-        Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await.err(),
+        Head::read(&stream, IDLE, || (LIMITS, TIMEOUT), &mut Timer::default())
+            .await
+            .err(),
         Some(HeadError::Timeout)
     );
-    assert_eq!(started.elapsed().as_secs(), 30 + TIMES.head.as_secs());
+    assert_eq!(started.elapsed().as_secs(), 30 + TIMEOUT.as_secs());
     drop(sender.await);
 }
 
@@ -45,10 +79,12 @@ async fn a_slow_trickle_of_bytes_does_not_extend_the_head_timeout() {
         }
     });
     assert_eq!(
-        Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await.err(),
+        Head::read(&stream, IDLE, || (LIMITS, TIMEOUT), &mut Timer::default())
+            .await
+            .err(),
         Some(HeadError::Timeout)
     );
-    assert_eq!(started.elapsed().as_secs(), TIMES.head.as_secs());
+    assert_eq!(started.elapsed().as_secs(), TIMEOUT.as_secs());
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,13 +92,13 @@ async fn a_slow_head_within_its_timeout_is_accepted() {
     let (stream, mut client) = pipe(1024);
     let (first, rest) = GET.split_at(20);
     let sender = tokio::spawn(async move {
-        tokio::time::sleep(TIMES.idle - Duration::from_secs(1)).await;
+        tokio::time::sleep(IDLE - Duration::from_secs(1)).await;
         client.write_all(first.as_bytes()).await.expect("a reader");
-        tokio::time::sleep(TIMES.head - Duration::from_secs(1)).await;
+        tokio::time::sleep(TIMEOUT - Duration::from_secs(1)).await;
         client.write_all(rest.as_bytes()).await.expect("a reader");
         client
     });
-    let head = Head::read(&stream, TIMES, LIMITS, &mut Timer::default())
+    let head = Head::read(&stream, IDLE, || (LIMITS, TIMEOUT), &mut Timer::default())
         .await
         .expect("a head");
     assert_eq!(parts(&head), (GET, ""));
