@@ -25,12 +25,54 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     });
     let (span, message) = match (value, advice) {
         (Some(value), Some(advice)) => (value, advice),
+        _ if error.message() == "duplicate key" => (span.clone(), duplicate(text, span.start)),
         _ => (span, format!("this is not TOML: {}", error.message())),
     };
     Complaint {
         message,
         span,
         missing: None,
+    }
+}
+
+/// Returns the error for a section or a key that the text already has. `at` is the byte where its name begins. Most
+/// often, somebody appended an example to a file that has the section.
+fn duplicate(text: &str, at: usize) -> String {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next().unwrap_or_default().trim();
+    let section = line.trim_start_matches('[').split(']').next().unwrap_or_default();
+    let (is_list, was_list) = (
+        line.starts_with("[["),
+        text[..start].contains(&format!("[[{section}]]")),
+    );
+    if is_list != was_list && line.starts_with('[') {
+        return format!(
+            "this file has both [{section}] and [[{section}]]; if it is a list, write [[{section}]] each time"
+        );
+    }
+    let (what, name) = match line.strip_prefix('[') {
+        Some(_) => (format!("the section [{section}]"), format!("[{section}]")),
+        None => (
+            "this key".to_owned(),
+            line.split('=').next().unwrap_or_default().trim().to_owned(),
+        ),
+    };
+    // Look for a key only in its own section.
+    let first = (1..)
+        .zip(text[..start].lines())
+        .filter(|(_, line)| match name.starts_with('[') {
+            true => line.trim_start().starts_with(&name),
+            false => line.trim_start().starts_with('[') || line.split('=').next().is_some_and(|key| key.trim() == name),
+        });
+    let place = match first.last() {
+        Some((number, line)) if name.starts_with('[') || !line.trim_start().starts_with('[') => {
+            format!("already in line {number}")
+        }
+        _ => "already in this file".to_owned(),
+    };
+    match name.starts_with('[') {
+        true => format!("{what} is {place}; put its keys there"),
+        false => format!("{what} is {place}; remove one of the two"),
     }
 }
 
