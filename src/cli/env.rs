@@ -94,7 +94,9 @@ impl TypedValueParser for ClientName {
     ) -> Result<String, clap::Error> {
         self.0.parse_ref(command, arg, value).map_err(|mut error| {
             error.remove(ContextKind::ValidValue);
-            let tip = StyledStr::from("'robotgate env' without a name lists all clients");
+            let tip = "'robotgate env' without a name lists all clients. For any other client, set its proxy to \
+                       robotgate's address, and let it trust the certificate that 'robotgate ca export' prints";
+            let tip = StyledStr::from(tip);
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             error
         })
@@ -212,10 +214,16 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
         }
     }
 
-    let mut out = format!(
-        "# {}. To apply these settings in this shell: eval \"$(robotgate env{options} {})\"\n",
-        client.about, client.name
-    );
+    let mut out = format!("# {}.", client.about);
+    // The settings of Docker, for example, are commands to copy, so the shell cannot evaluate them.
+    if text.lines().any(|line| !line.is_empty() && !line.starts_with('#')) {
+        let _ = write!(
+            out,
+            " To apply these settings in this shell: eval \"$(robotgate env{options} {})\"",
+            client.name
+        );
+    }
+    out.push('\n');
     for note in notes.iter().chain(&hint) {
         let _ = writeln!(out, "# NOTE: {}", note.replace('\n', "\n#   "));
     }

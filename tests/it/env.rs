@@ -230,6 +230,22 @@ async fn only_files_that_env_wrote_are_overwritten() {
 }
 
 #[tokio::test]
+async fn only_settings_that_a_shell_can_evaluate_come_with_the_eval_command() {
+    let gate = Gate::start().await;
+    let ca = gate.file("ca.pem").display().to_string();
+    for (client, has_settings) in [("curl", true), ("docker", false)] {
+        let output = CliOutput::of(&["env", client, "--ca", &ca], "").await;
+        let first = output.out.lines().next().unwrap_or_default();
+        assert_eq!(first.contains("eval"), has_settings, "{first}");
+        let settings = output
+            .out
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
+        assert_eq!(settings.count() > 0, has_settings, "{}", output.out);
+    }
+}
+
+#[tokio::test]
 async fn scrapy_logs_why_it_was_refused_and_does_not_retry() {
     needs!("python3-scrapy");
     let origin = Origin::start()
