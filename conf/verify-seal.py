@@ -18,14 +18,25 @@ import hashlib
 import pathlib
 import sys
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+try:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+except ModuleNotFoundError:
+    sys.exit("verify-seal.py needs the Debian package python3-cryptography, or the Python package cryptography")
 
 
 def need(condition, what):
-    """Fails unless the condition holds. Unlike assert, also with `python3 -O`."""
+    """Raises ValueError unless the condition holds. Unlike assert, this also works with `python3 -O`."""
     if not condition:
         raise ValueError(what)
+
+
+def decode(text, what):
+    """Decodes base64. Raises ValueError with `what` if the text is damaged."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise ValueError(f"{what} is damaged: it is not base64") from None
 
 
 def sha256(*parts):
@@ -41,7 +52,7 @@ def node(left, right):
 
 
 def merkle(hashes):
-    """MTH of RFC 6962 2.1, over hashes of leaves or of equal subtrees."""
+    """Returns the Merkle Tree Hash (RFC 6962 2.1) over the hashes of leaves or of subtrees of equal size."""
     if not hashes:
         return sha256(b"")
     if len(hashes) == 1:
@@ -53,31 +64,32 @@ def merkle(hashes):
 def checkpoint(note, vkey):
     """Checks a signed checkpoint. Returns its size and root."""
     need(vkey.count("+") >= 2, f"this is neither a public key nor a file with one: {vkey}")
+    need("\n" not in vkey, "the file has more than one public key; name the key that signed the checkpoint")
     need("\n\n" in note, "the file with the checkpoint contains none")
     name, key_id, key = vkey.split("+", 2)
-    key = base64.b64decode(key, validate=True)
-    need(len(key) == 33 and key[0] == 1, "an Ed25519 vkey")
-    need(sha256(name.encode(), b"\n", key)[:4].hex() == key_id, "the id of the vkey")
-    need(not any(ord(c) < 0x20 and c != "\n" for c in note), "control characters")
+    key = decode(key, "the public key")
+    need(len(key) == 33 and key[0] == 1, "the public key is not an Ed25519 key")
+    need(sha256(name.encode(), b"\n", key)[:4].hex() == key_id, "the public key is damaged: its id does not match")
+    need(not any(ord(c) < 0x20 and c != "\n" for c in note), "the checkpoint contains control characters")
     text, signatures = note.rsplit("\n\n", 1)
     text += "\n"
     valid = 0
     for line in signatures.splitlines():
-        dash, signer, signature = line.split(" ")
-        need(dash == "\u2014", line)
-        signature = base64.b64decode(signature, validate=True)
+        dash, *words = line.split(" ")
+        need(dash == "\u2014" and len(words) == 2, f"this line of the checkpoint is not a signature: {line}")
+        signer, signature = words[0], decode(words[1], "a signature of the checkpoint")
         if signer == name and signature[:4].hex() == key_id:
             Ed25519PublicKey.from_public_bytes(key[1:]).verify(signature[4:], text.encode())
             valid += 1
-    need(valid, "no signature of the key")
-    origin, size, root, *_ = text.splitlines()
-    need(origin == name and str(int(size)) == size, text)
-    return int(size), base64.b64decode(root, validate=True)
+    need(valid, "the checkpoint has no signature of this key")
+    origin, size, root, *_ = [*text.splitlines(), "", "", ""]
+    need(origin == name and size.isdecimal(), f"the checkpoint is of another log, or is damaged: {text}")
+    return int(size), decode(root, "the checkpoint")
 
 
 def is_vkey(text):
     name, *rest = text.split("+", 2)
-    key = base64.b64decode(rest[1]) if len(rest) == 2 else b""
+    key = decode(rest[1], "the public key") if len(rest) == 2 else b""
     return len(key) == 33 and sha256(name.encode(), b"\n", key)[:4].hex() == rest[0]
 
 
@@ -90,7 +102,7 @@ def tile_path(level, index, width):
 
 
 def tiles(folder, level, count):
-    """Reads the tiles of a level that has `count` hashes, or the bundles of so many entries."""
+    """Reads the tiles of a level that has `count` hashes. For "entries", reads the bundles of all `count` entries."""
     for index in range(-(-count // 256)):
         width = min(256, count - index * 256)
         yield index, width, (folder / tile_path(level, index, width)).read_bytes()
@@ -115,14 +127,15 @@ def tree(vkey, folder, logs):
     entries = []
     for index, width, data in tiles(folder, "entries", size):
         for at in range(width):
-            need(data[at * 34 : at * 34 + 2] == b"\x00\x20", f"bundle {index}: a length")
+            need(data[at * 34 : at * 34 + 2] == b"\x00\x20", f"{tile_path('entries', index, width)} is damaged")
             entries.append(data[at * 34 + 2 : at * 34 + 34])
-        need(len(data) == width * 34, f"bundle {index}: its size")
+        need(len(data) == width * 34, f"{tile_path('entries', index, width)} is damaged")
     hashes, level = [leaf(entry) for entry in entries], 0
-    need(merkle(hashes) == root, "the root of the entries")
+    need(merkle(hashes) == root, "the entries in the folder are not those of the checkpoint")
     while hashes:
         for index, width, data in tiles(folder, level, len(hashes)):
-            need(data == b"".join(hashes[index * 256 : index * 256 + width]), f"tile {level}/{index}")
+            expected = b"".join(hashes[index * 256 : index * 256 + width])
+            need(data == expected, f"{tile_path(level, index, width)} is damaged")
         full = len(hashes) // 256
         hashes, level = [merkle(hashes[i * 256 : i * 256 + 256]) for i in range(full)], level + 1
     lines = read_lines(logs)
@@ -131,20 +144,23 @@ def tree(vkey, folder, logs):
 
 
 def proof(vkey, path, line):
-    head, note = pathlib.Path(path).read_text("utf-8").split("\n\n", 1)
+    text = pathlib.Path(path).read_text("utf-8")
+    need("\n\n" in text, f"this is not a proof of a line: {path}")
+    head, note = text.split("\n\n", 1)
     magic, index, *hashes = head.split("\n")
-    need(magic == "c2sp.org/tlog-proof@v1", magic)
+    need(magic == "c2sp.org/tlog-proof@v1", f"this is not a proof of a line: {magic}")
     if index.startswith("extra "):
         index, *hashes = hashes
-    need(index.startswith("index "), index)
-    index = int(index.removeprefix("index "))
+    index = index.removeprefix("index ")
+    need(index.isdecimal(), f"the proof has no index: {index}")
+    index = int(index)
     size, root = checkpoint(note, vkey)
-    need(index < size, "the index")
-    # RFC 9162 2.1.3.2.
+    need(index < size, "the proof is for a line after the checkpoint")
+    # The algorithm of RFC 9162 2.1.3.2, which computes the root from the line and the proof.
     place, last, computed = index, size - 1, leaf(sha256(pathlib.Path(line).read_bytes()))
     for sibling in hashes:
-        sibling = base64.b64decode(sibling, validate=True)
-        need(last > 0 and len(sibling) == 32, "the length of the proof")
+        sibling = decode(sibling, "the proof")
+        need(last > 0 and len(sibling) == 32, "the proof has the wrong length")
         if place & 1 or place == last:
             computed = node(sibling, computed)
             while not place & 1 and place:
@@ -162,7 +178,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     what, vkey, first, *rest = sys.argv[1:]
     try:
-        # A key comes first, because somebody else could create a file with the key as its name.
+        # Do not look for a file if this is a key, because somebody else could create a file with the key as its name.
         if not is_vkey(vkey) and pathlib.Path(vkey).is_file():
             vkey = pathlib.Path(vkey).read_text("utf-8").strip()
         if what == "proof":

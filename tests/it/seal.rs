@@ -56,6 +56,54 @@ fn independent(args: &[&str]) -> Result<String, String> {
 }
 
 #[tokio::test]
+async fn the_independent_verifier_names_what_is_damaged() {
+    needs!("python3-cryptography");
+    let folder = log_of(0..10);
+    assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let key = vkey(&folder.path().join("seal"));
+    let good = fs::read_to_string(path("seal/checkpoint")).expect("the checkpoint");
+    let signature = good.trim_end().rsplit(' ').next().expect("a signature").to_owned();
+    fs::write(path("two"), format!("{key}\n{key}\n")).expect("written");
+    let (short, two) = (key[..key.len() - 1].to_owned(), path("two"));
+    for (key, checkpoint, says) in [
+        (&key, "x".to_owned(), "the file with the checkpoint contains none"),
+        (
+            &key,
+            good.replace(&signature, "AAA"),
+            "a signature of the checkpoint is damaged",
+        ),
+        (
+            &key,
+            good.replace(&signature, "AAA A"),
+            "this line of the checkpoint is not a signature",
+        ),
+        (
+            &key,
+            good.replacen("\n10\n", "\n11\n", 1),
+            "the signature of the checkpoint is not valid",
+        ),
+        (
+            &key,
+            good[..good.find('\u{2014}').expect("a dash")].to_owned(),
+            "the checkpoint has no signature",
+        ),
+        (&two, good.clone(), "the file has more than one public key"),
+        (&short, good.clone(), "the public key is damaged"),
+    ] {
+        fs::write(path("checkpoint"), checkpoint).expect("written");
+        let error = independent(&["log", key, &path("checkpoint"), &path("audit.jsonl")]).expect_err(says);
+        assert!(
+            error.starts_with("not proven: ") && error.contains(says),
+            "{says}: {error}"
+        );
+    }
+    fs::write(path("proof"), "x").expect("written");
+    let error = independent(&["proof", &key, &path("proof"), &path("audit.jsonl")]).expect_err("no proof");
+    assert!(error.contains("this is not a proof of a line"), "{error}");
+}
+
+#[tokio::test]
 async fn an_independent_verifier_agrees_about_logs_of_every_size() {
     needs!("python3-cryptography");
     for size in [1, 255, 256, 257, 70_000] {
