@@ -37,7 +37,7 @@ pub use self::{
     usage::{TdmrepState, UsageReport},
 };
 use crate::{
-    bot::{Enforcement, Identity},
+    bot::{Enforcement, Identity, Proof},
     copy::{Answer, Lookup, RobotsCopy, SourceFetch},
     origin::{HostPattern, Reading, Scheme, Target},
     pace::{Cause, CrawlDelay, CrawlDelayTooLong, PaceLimits},
@@ -169,6 +169,11 @@ impl Decision {
         match (self.reason, self.verdict, self.target().origin.scheme) {
             (Reason::Rule, Verdict::Allow, _) => "A rule of the site's robots.txt allows this URL.",
             // Almost all requests for an https:// URL come through a CONNECT, so the sentence mentions it.
+            (Reason::Unauthenticated, _, Scheme::Https) if self.sent_invalid_credential() => {
+                "The client's credential is not valid. Inside a CONNECT, the credential that came with the CONNECT \
+                 applies."
+            }
+            (Reason::Unauthenticated, ..) if self.sent_invalid_credential() => "The client's credential is not valid.",
             (Reason::Unauthenticated, _, Scheme::Https) => {
                 "The client does not prove which bot it is: it lacks a required proof, or its credential is invalid. \
                  Inside a CONNECT, the proof that came with the CONNECT applies."
@@ -189,6 +194,10 @@ impl Decision {
             }
             (reason, ..) => reason.sentence(),
         }
+    }
+
+    fn sent_invalid_credential(&self) -> bool {
+        self.question.subject.proof == Proof::Failed.kind()
     }
 
     /// Returns why the pace refuses the request, if the reason is `pace`.
@@ -340,8 +349,8 @@ fn sentence_of(cause: Cause) -> &'static str {
             "The site has answered a request with 429 or 503, so this proxy sends no requests to it until the pause is over."
         }
         Cause::Concurrency => {
-            "As many requests to this site are under way as this proxy allows (pace.concurrency), and none of them \
-             ended in time."
+            "As many requests to this site are running as this proxy allows (pace.concurrency), and this request got no \
+             turn in time."
         }
         Cause::Waiting => "Too many requests are already waiting, for this site or for all sites (pace.max-waiting).",
         Cause::Fleet => {

@@ -133,7 +133,7 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
     {
         Identity::Bot(bot) if bot.accepted_proofs.are_required() => bot.accepted_proofs.kinds().to_string(),
         // The configuration of the bot demands no proof, but `identity.required` demands one of every client.
-        _ => "a credential, a certificate or its network".to_owned(),
+        _ => "a credential, a certificate or an address in one of its networks".to_owned(),
     }
 }
 

@@ -54,7 +54,7 @@ pub struct Difference {
 /// Why a logged request cannot be decided again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Missing {
-    #[error("the line does not name its configuration, because an earlier version of robotgate wrote it")]
+    #[error("the line has no config_sha256, so it does not say which configuration decided")]
     NoConfig,
     #[error("the store of evidence does not have the configuration {0}")]
     Config(Sha256),

@@ -65,7 +65,7 @@ pub enum SealError {
     Note { path: PathBuf, error: NoteError },
     #[error("{}: it is damaged or missing; restore it from a backup", .0.display())]
     Damaged(PathBuf),
-    #[error("another process seals in {}; only one may at a time", .0.display())]
+    #[error("another process is sealing in {}; try again when it has ended, and let only one process (evidence.seal or a timer) seal this folder", .0.display())]
     Locked(PathBuf),
     #[error("{}: nothing is sealed here yet; seal a log first, or name the right folder with --folder or --config", .0.display())]
     Empty(PathBuf),

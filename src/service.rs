@@ -306,7 +306,7 @@ fn raise_file_limit() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit of open files could not be raised");
+        tracing::warn!(%error, "cannot raise the limit of open files, so robotgate can serve fewer connections; raise it with ulimit -n or LimitNOFILE");
     }
 }
 

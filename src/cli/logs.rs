@@ -11,7 +11,7 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use time::{Date, OffsetDateTime, format_description::well_known::Rfc3339, macros::format_description};
 
-use crate::{config::units, report::Period};
+use crate::{config::units, files::Unreadable, report::Period};
 
 /// Reads a file of the audit log, about [`CHUNK`] bytes at a time.
 pub(super) struct LogReader {
@@ -37,7 +37,7 @@ pub(super) struct PeriodArgs {
 type NumberedLines<'a> = (u64, Vec<&'a [u8]>);
 
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {error}", path.display())]
+#[error("cannot read {}: {}", path.display(), Unreadable(error))]
 pub(super) struct LogError {
     path: PathBuf,
     error: io::Error,

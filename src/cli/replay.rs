@@ -1,6 +1,11 @@
 //! `robotgate replay`: decides each decision of an audit log again, and lists the decisions that are different now.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use super::{
     Overrides, finish, load,
@@ -154,7 +159,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     match (&args.id, shown) {
         // Serializing does not fail, because all keys of the maps are strings.
         (None, _) if args.json => Ok((serde_json::to_string(&report).unwrap_or_default() + "\n", passes)),
-        (None, _) => Ok((report.text(), passes)),
+        (None, _) => Ok((report.text(&path), passes)),
         (Some(_), Some(shown)) => Ok(shown),
         (Some(id), None) => Ok((format!("no decision has the id {}\n", plain_message(id, 64)), false)),
     }
@@ -195,7 +200,7 @@ impl ReplayOutput {
         }
     }
 
-    fn text(&self) -> String {
+    fn text(&self, evidence: &Path) -> String {
         let mut text = String::new();
         for found in &self.differences {
             let ChangedDecision {
@@ -232,6 +237,13 @@ impl ReplayOutput {
             );
         }
         count(self.unreadable_lines, "left out: not a JSON record of the log");
+        if !self.missing.is_empty() {
+            let _ = writeln!(
+                text,
+                "note: the store of evidence is {}; if another proxy wrote the log, name its store with --evidence FILE",
+                evidence.display()
+            );
+        }
         text
     }
 }

@@ -58,7 +58,7 @@ const AFTER_HELP: &str = "\
 Signals:
   SIGTERM, SIGINT (Ctrl-C)  stop: accept no new connections, and exit when all open requests and
                             tunnels have ended, at the latest after proxy.shutdown-timeout; after a
-                            second signal, end them at once, and exit
+                            second signal, end them at once
   SIGHUP                    reload the configuration file, certificates and keys, and reopen the
                             audit log; without a file, or if it has a mistake, only log this
   SIGUSR1                   reopen the audit log

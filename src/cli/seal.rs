@@ -116,7 +116,10 @@ enum SealCommandError {
     Key(NoteError),
     #[error("--key: {key:?} has no public key; name a public key, or a file with one")]
     NoKey { key: String },
-    #[error("the audit log is on standard output; name the files of the log")]
+    #[error(
+        "the configuration names no file of the audit log (audit.path); name the configuration with --config FILE, or name \
+         the files of the log"
+    )]
     NoLog,
     #[error(
         "the proxy's user could not use files that root creates in {}; run the command as that user, for example with \

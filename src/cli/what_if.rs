@@ -16,6 +16,7 @@ use crate::{
     audit::basis,
     config::{Config, ConfigError},
     evidence::{EvidenceReader, FileError},
+    files::Unreadable,
     origin::Origin,
     replay::{
         Cases, DecisionGroup, Effect, Finding, LogPosition, LoggedDecision, Outline, Replayed, Replayer, Scenario,
@@ -90,7 +91,7 @@ enum WhatIfError {
     Log(#[from] LogError),
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("{}: {error}", path.display())]
+    #[error("cannot read {}: {}", path.display(), Unreadable(error))]
     Robots { path: PathBuf, error: std::io::Error },
     #[error("--robots names {0} twice")]
     Twice(Origin),

@@ -47,7 +47,9 @@ impl Expectation {
 fn web_address(text: &str) -> Result<String, String> {
     match Url::parse(text) {
         Ok(url) if Scheme::parse(url.scheme().as_bytes()).is_some() => Ok(text.to_owned()),
-        Ok(_) => Err(format!("\"{text}\" is not an http, https or ftp URL")),
+        Ok(_) => Err(format!(
+            "\"{text}\" is not an http, https or ftp URL; write one like \"https://example.com/page\""
+        )),
         Err(error) => Err(format!(
             "\"{text}\" is not a URL ({error}); write one like \"https://example.com/page\""
         )),

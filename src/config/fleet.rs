@@ -105,9 +105,12 @@ fn secret(path: &Path, is_key: bool) -> Result<Secret, String> {
         .unwrap_or_default()
         .trim_ascii();
     match line.len() {
-        0 => Err(format!("the first line of {} is empty", path.display())),
+        0 => Err(format!(
+            "the first line of {} is empty; write the secret into it",
+            path.display()
+        )),
         1..MIN_KEY if is_key => Err(format!(
-            "the first line of {0} has less than {MIN_KEY} bytes, which can be guessed; \
+            "the first line of {0} has fewer than {MIN_KEY} bytes, which can be guessed; \
              \"(umask 77; openssl rand -hex 32 > {0})\" makes a key",
             path.display()
         )),

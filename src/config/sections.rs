@@ -214,7 +214,7 @@ fn redact_query(table: &Table<'_>) -> RedactQuery {
         return RedactQuery::Nothing;
     };
     let named = |name: &str| match name {
-        "" => Err("the name of a parameter cannot be empty"),
+        "" => Err("the name of a parameter cannot be empty; remove this entry"),
         name => Ok(name.to_owned()),
     };
     match (all, table.checker.each(names, named)) {

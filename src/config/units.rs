@@ -40,7 +40,7 @@ pub enum UnitError {
     Order,
     #[error(r#"is not a size; write a number and a unit, like "256MiB" or "1GB""#)]
     Size,
-    #[error("is too large")]
+    #[error("is too large; write a smaller value")]
     TooLarge,
 }
 

@@ -39,7 +39,7 @@ struct Resolved {
 
 /// Why a resolver cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up the name servers of the system or of egress.dns: {0}; name some in egress.dns")]
+#[error("cannot set up name resolution: {0}; correct egress.dns or, if it is not set, /etc/resolv.conf")]
 pub struct ResolverError(#[from] NetError);
 
 /// Why robotgate found no address for a name.

@@ -95,7 +95,7 @@ impl Decoder {
                 Ok(Self::Gzip(Box::new(MultiGzDecoder::new(bounded))))
             }
             (Some(coding), _) => Err(FetchError::Coding(format!(
-                "\"{}\" was not asked for",
+                "the site encoded it with \"{}\", although robotgate accepts only gzip",
                 plain(&coding.escape_ascii().to_string(), MAX_CODING)
             ))),
         }

@@ -280,7 +280,7 @@ impl MetricsCollector {
         )?;
         page.gauges(
             "robotgate_evidence_max_bytes",
-            "Limit of the bytes of the compressed texts in the store of evidence.",
+            "Limit of the compressed texts and the records about versions in the store of evidence, together.",
             optional(evidence.map(|evidence| evidence.max_bytes)),
         )?;
         page.gauges(

@@ -31,7 +31,7 @@ pub enum FtpPathError {
     Segment,
     #[error("ends with a space, which servers may drop")]
     Space,
-    #[error("ends with several ;type=")]
+    #[error("ends with several ;type=; write only one")]
     Type,
     #[error(
         "is longer than {MAX_DECODED} bytes; some FTP servers would read a command with such a path as several commands"

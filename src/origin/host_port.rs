@@ -20,7 +20,7 @@ pub struct HostPort {
 pub enum HostPortError {
     #[error("the host is missing")]
     NoHost,
-    #[error("there is user information before the host; send credentials in a header")]
+    #[error("there is a user name before the host; remove it, and send credentials in a header")]
     UserInfo,
     #[error("the host is neither a name like shop.example nor an address")]
     Host,

@@ -28,7 +28,9 @@ pub enum TargetError {
     Scheme,
     #[error("the URL's host or port is not valid: {0}")]
     HostPort(#[from] HostPortError),
-    #[error("the URL is ambiguous: servers could read it in two ways")]
+    #[error(
+        "the URL is ambiguous: write it like https://example.com/page or, inside a CONNECT, as a path that begins with /"
+    )]
     Ambiguous,
     #[error("the URL has {}, which has to be percent-encoded: write %{:02X} for it", name(*.0), .0)]
     Character(u8),

@@ -180,7 +180,7 @@ async fn settle(
         Ok(Some(refusal)) => Err(refusal),
         Err(error) => {
             let output = exchange.generation.audit.output();
-            ratelimited!(error, %error, output, id = exchange.id(), "a tunnel was not opened");
+            ratelimited!(error, %error, output, id = exchange.id(), "a CONNECT was answered with a 503");
             Err(exchange.problem(&Problem::Audit, request.headers))
         }
     }

@@ -224,11 +224,11 @@ impl Exchange {
             }
             NoDecision::Lookup(LookupError::NotLogged) => {
                 let output = self.generation.audit.output();
-                ratelimited!(error, %error, output, id = self.id(), "a request was not forwarded");
+                ratelimited!(error, %error, output, id = self.id(), "a request was answered with a 503");
                 Problem::Audit
             }
             NoDecision::Lookup(LookupError::NotStored) => {
-                ratelimited!(error, %error, id = self.id(), "a request was not forwarded");
+                ratelimited!(error, %error, id = self.id(), "a request was answered with a 503");
                 Problem::Evidence
             }
             NoDecision::Overloaded => {

@@ -194,7 +194,7 @@ async fn admit(
         }
         Err(error) => {
             let output = generation.audit.output();
-            ratelimited!(error, %error, output, id = exchange.id(), "a request was not forwarded");
+            ratelimited!(error, %error, output, id = exchange.id(), "a request was answered with a 503");
             Err(exchange.problem(&Problem::Audit, &head.headers).into())
         }
     }

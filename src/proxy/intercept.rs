@@ -66,7 +66,7 @@ pub(super) async fn serve(
         Err(error) => {
             let problem = match &error {
                 LeafError::Mint(error) => {
-                    ratelimited!(warn, %origin, %error, "no leaf certificate could be made");
+                    ratelimited!(warn, %origin, %error, "robotgate cannot make a certificate for a host, so it answered a CONNECT with a 500");
                     Problem::Leaf
                 }
                 LeafError::Limit(limit) => {

@@ -121,7 +121,7 @@ impl Limit {
                  `ulimit -n` is low)"
             }
             Limit::ClientRequests => {
-                "this client has reached its limit of requests under way (proxy.max-client-requests, or less if \
+                "this client has reached its limit of simultaneous requests (proxy.max-client-requests, or less if \
                  `ulimit -n` is low)"
             }
             Limit::ClientFetches => TOO_MANY_FETCHES,

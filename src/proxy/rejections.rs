@@ -27,7 +27,7 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
         (_, true) => log_close(&cause, outer_connect, context).await,
         _ => {
             let (client, origin) = (context.connection.client_for_log(), &outer_connect.origin);
-            ratelimited!(info, %client, %origin, error = cause, "a TLS handshake with a client failed");
+            ratelimited!(info, %client, %origin, error = cause, "a client's TLS handshake inside a CONNECT failed");
         }
     }
 }

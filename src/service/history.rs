@@ -47,7 +47,7 @@ pub(super) async fn restore(live: &Arc<Live>) {
                 .and_then(|text| history.restore(&text).map_err(|error| error.to_string())),
         };
         if let Err(error) = restored {
-            tracing::warn!(path = %path.display(), error, "the history on the page for operators begins empty: its file cannot be used");
+            tracing::warn!(path = %path.display(), error, "the history on the page for operators begins empty, because its file cannot be used");
         }
     });
     // An error means that the task panicked. The history is then empty.
@@ -102,7 +102,7 @@ impl Keeper {
                 Ok(keeper) if !is_last => self = keeper,
                 Ok(_) => return,
                 Err(error) => {
-                    tracing::error!(%error, "the history on the page for operators stops: internal error");
+                    tracing::error!(%error, "the history on the page for operators stops because of an internal error; restart robotgate, and report this");
                     return;
                 }
             }

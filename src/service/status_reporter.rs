@@ -115,7 +115,7 @@ impl fmt::Display for Status {
             Status::Draining { connections, left } => {
                 write!(
                     f,
-                    "draining, {} left, {} s to go",
+                    "stopping: waiting for {}, at most {} s more",
                     count(*connections, "connection"),
                     left.as_secs()
                 )
@@ -171,7 +171,7 @@ mod tests {
                     connections: 5,
                     left: Duration::from_millis(29_900),
                 },
-                "draining, 5 connections left, 29 s to go",
+                "stopping: waiting for 5 connections, at most 29 s more",
             ),
         ] {
             assert_eq!(status.to_string(), text);

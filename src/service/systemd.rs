@@ -126,7 +126,7 @@ impl Notifier {
         if let Err(error) = send()
             && !sent.trouble.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(%error, "cannot send a message to systemd");
+            tracing::warn!(%error, "cannot send a message to systemd, which may think that robotgate has not started or hangs");
         }
     }
 }

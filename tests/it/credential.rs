@@ -210,7 +210,7 @@ async fn a_given_secret_is_read_from_standard_input_and_not_printed() {
 
     let short = folder.run(&["add", "AcmeBot", "--stdin"], "hunter2\n").await;
     assert_eq!(short.code, Some(1));
-    assert!(short.errors.contains("less than 22 characters") && !short.errors.contains("hunter2"));
+    assert!(short.errors.contains("fewer than 22 characters") && !short.errors.contains("hunter2"));
     assert_eq!(folder.text().lines().count(), 1);
 }
 

@@ -306,7 +306,11 @@ async fn requests_without_a_bot_are_decided_again_as_they_were() {
 async fn errors_name_the_file() {
     let gate = Gate::start().await;
     let report = replay(&gate, &[], Path::new("gone.jsonl"), "").await;
-    assert!(report.errors.contains("gone.jsonl: No such file"), "{}", report.errors);
+    assert!(
+        report.errors.contains("cannot read gone.jsonl: there is no such file"),
+        "{}",
+        report.errors
+    );
     let args = ["replay", "--evidence", "gone.redb", "audit.jsonl"];
     let report = CliOutput::of(&args, "").await;
     assert!(

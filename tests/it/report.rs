@@ -520,7 +520,7 @@ async fn a_period_and_the_tables_can_be_chosen() {
         (
             &["report", "/nowhere/audit.jsonl"],
             1,
-            "/nowhere/audit.jsonl: No such file",
+            "cannot read /nowhere/audit.jsonl: there is no such file",
         ),
         (
             &["report", "-", "-o", "/nowhere/x.html"],

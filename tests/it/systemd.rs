@@ -77,7 +77,7 @@ async fn systemd_is_notified_of_start_reload_and_stop() {
 
     gate.stop().await;
     systemd.wait_for("STOPPING=1\n").await;
-    systemd.wait_for("STATUS=draining, 0 connections left, ").await;
+    systemd.wait_for("STATUS=stopping: waiting for 0 connections, ").await;
 }
 
 #[tokio::test]

@@ -294,7 +294,11 @@ async fn errors_say_what_to_do() {
             "with --evidence FILE, name the store of the proxy that wrote the log",
         ),
         (&["--robots", "a.example=x"], 2, "is not an origin"),
-        (&["--robots", "http://a.example=gone.txt"], 1, "gone.txt: No such file"),
+        (
+            &["--robots", "http://a.example=gone.txt"],
+            1,
+            "cannot read gone.txt: there is no such file",
+        ),
     ] {
         let output = CliOutput::of(&[&["what-if", &log], args].concat(), "").await;
         assert!(output.errors.contains(error), "{args:?}: {}", output.errors);

@@ -23,7 +23,7 @@ pub(super) enum SecretError {
     #[error("the system provides no random numbers")]
     Random,
     #[error(
-        "the secret on standard input has less than {MIN_GIVEN} characters; without --stdin the command creates a \
+        "the secret on standard input has fewer than {MIN_GIVEN} characters; without --stdin the command creates a \
          good one"
     )]
     Short,

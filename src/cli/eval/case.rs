@@ -64,6 +64,8 @@ struct Labels {
 pub(super) enum BadLine {
     #[error("the line is not UTF-8")]
     NotUtf8,
+    #[error("the line ends before its JSON does; a \"}}\" or a quote is missing")]
+    Incomplete,
     #[error("the line is not JSON from column {0} on")]
     NotJson(usize),
     #[error("the line is JSON, but not an object")]
@@ -127,6 +129,7 @@ impl<'a> Fields<'a> {
         let line = std::str::from_utf8(line).map_err(|_| BadLine::NotUtf8)?;
         serde_json::from_str(line).map_err(|error| match error.classify() {
             Category::Data => BadLine::NotAnObject,
+            Category::Eof => BadLine::Incomplete,
             _ => BadLine::NotJson(error.column()),
         })
     }

@@ -43,7 +43,7 @@ fn a_bad_line_is_reported_and_the_others_are_decided() {
     {"agent":"a","url":"/","error":"the line has neither `robots` nor `robots_b64`; send one of them","input_line":8}
     {"agent":"a","url":"/","error":"the field `robots_b64` is not base64: invalid symbol at 0","input_line":9}
     {"agent":"a","url":"/\ud800","error":"the field `url` is a string that is not Unicode text","input_line":10}
-    {"error":"the line is not JSON from column 25 on","input_line":11}
+    {"error":"the line ends before its JSON does; a \"}\" or a quote is missing","input_line":11}
     {"agent":"a","url":"/","allowed":true,"line":0,"rule":null,"group":null,"usage":{"train-ai":null,"search":null},"usage_lines":[],"signals":{"search":null,"ai-input":null,"ai-train":null}}
     "#);
     assert_eq!((outcome.decided, outcome.failed), (1, 9));

@@ -97,6 +97,16 @@ fn a_sentence_fits_the_verdict_and_the_way_of_the_request() {
         decision.question.target.origin.scheme = scheme;
         assert_eq!(decision.sentence().contains("CONNECT"), speaks_of_connect, "{scheme:?}");
     }
+    decision.question.subject.proof = Some("failed");
+    for (scheme, speaks_of_connect) in [(Scheme::Http, false), (Scheme::Https, true)] {
+        decision.question.target.origin.scheme = scheme;
+        let sentence = decision.sentence();
+        assert!(
+            sentence.starts_with("The client's credential is not valid."),
+            "{sentence}"
+        );
+        assert_eq!(sentence.contains("CONNECT"), speaks_of_connect, "{scheme:?}");
+    }
 }
 
 #[test]

@@ -224,7 +224,9 @@ fn an_unrequested_coding_is_an_error_that_names_it() {
         let found = error(body(codings, 1000, [LINES]));
         assert_eq!(
             found,
-            FetchError::Coding(format!("{named} was not asked for")),
+            FetchError::Coding(format!(
+                "the site encoded it with {named}, although robotgate accepts only gzip"
+            )),
             "{codings:?}"
         );
     }

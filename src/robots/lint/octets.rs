@@ -54,7 +54,7 @@ impl Disguise {
                 "Serve plain text, or answer 404 where there are no rules.",
             ),
             Self::Utf16 => (Lint::Utf16, "UTF-16", "Save the file as UTF-8."),
-            Self::Binary => (Lint::Binary, "no text", "Save it as plain text, not compressed."),
+            Self::Binary => (Lint::Binary, "not text", "Save it as plain text, not compressed."),
         };
         let found = match ruled {
             true => "though crawlers find some rules in it",

@@ -52,7 +52,7 @@ pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -
             ("fleet.ca-file", before.ca != after.ca),
         ] {
             if changed && !changes.iter().any(|change| change.key == key) {
-                changes.push(unseen(key.to_owned(), "another content"));
+                changes.push(unseen(key.to_owned(), "other content"));
             }
         }
     }

@@ -212,7 +212,7 @@ class Operator:
         self.wait(f"{texts}", f"{json.dumps(texts)}.every(text => {shown}.includes(text))")
 
     def pasted(self, agent, urls, robots, said, *texts):
-        """Asks for several URLs, with a robots.txt in place of that of the site, or without for an empty text."""
+        """Asks about several URLs. If `robots` is not empty, it takes the place of the site's robots.txt."""
         self.go("explain")
         self.run(f"{find('#pasted')}.open = {json.dumps(bool(robots))}, 0")
         self.browser.fill("#agent", agent)
@@ -224,7 +224,7 @@ class Operator:
         self.answered(*texts)
 
     def history(self, range, by, *texts):
-        """Checks that the history of a time by a series has these texts."""
+        """Chooses a time range and a series of the history, and checks that the view contains these texts."""
         self.go("history")
         for field, value in [("range", range), ("by", by)]:
             select = find(f"#{field}")
@@ -234,7 +234,7 @@ class Operator:
         self.wait(f"{texts}", f"{json.dumps(texts)}.every(text => {view}.includes(text)) || void (drawnAt = -Infinity)")
 
     def read_chart(self, keys, text):
-        """Moves through the chart with keys, and checks what it says there."""
+        """Presses keys in the chart, and checks what the chart then says, or the fragment of the page's URL."""
         self.run(f"{find('#history-chart .plot')}.focus()")
         for key in keys:
             for kind in ["keyDown", "keyUp"]:

@@ -390,7 +390,7 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
         ("https:///x", "robotgate: the URL has no host; write one like"),
         (
             "http://a\\b/",
-            "robotgate: the URL is ambiguous: servers could read it in two ways",
+            "robotgate: the URL is ambiguous: write it like https://example.com/page",
         ),
         (
             "https://shop.example/a b",

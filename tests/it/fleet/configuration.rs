@@ -25,7 +25,7 @@ async fn files_with_secrets_must_not_be_open_to_others() {
     let url = "url = \"rediss://redis.example\"\n";
     for (text, told) in [
         (format!("{base}{url}key-file = \"open\""), "every user can read it"),
-        (format!("{base}{url}key-file = \"short\""), "less than 16 bytes"),
+        (format!("{base}{url}key-file = \"short\""), "fewer than 16 bytes"),
         (format!("{base}{url}password-file = \"none\""), "cannot read"),
         (format!("{base}{url}ca-file = \"no.pem\""), "contains no certificate"),
         (format!("{base}key-file = \"key\""), "url is missing"),

@@ -192,7 +192,21 @@ impl Gate {
         tasks.filter_map(name).map(|name| name.trim().to_owned()).collect()
     }
 
-    // Changes.
+    /// Returns how many lines of the operational log have this message.
+    pub fn logged(&self, message: &str) -> usize {
+        self.log.lines().iter().filter(|line| line.message() == message).count()
+    }
+
+    /// Returns how many lines of the operational log are about the limit with this configuration key.
+    pub fn logged_limit(&self, key: &str) -> usize {
+        self.log
+            .lines()
+            .iter()
+            .filter(|line| line.field("limit") == Some(key))
+            .count()
+    }
+
+    // Changes of the configuration and the credentials.
 
     /// Merges this TOML into the configuration with which the gate was built, and overwrites the file in place.
     pub fn reconfigure(&self, overrides: &str) {
@@ -223,20 +237,6 @@ impl Gate {
             (self.logged("configuration reloaded") >= count).then_some(())
         })
         .await;
-    }
-
-    /// Returns how many lines of the operational log have this message.
-    pub fn logged(&self, message: &str) -> usize {
-        self.log.lines().iter().filter(|line| line.message() == message).count()
-    }
-
-    /// Returns how many lines of the operational log are about the limit with this configuration key.
-    pub fn logged_limit(&self, key: &str) -> usize {
-        self.log
-            .lines()
-            .iter()
-            .filter(|line| line.field("limit") == Some(key))
-            .count()
     }
 
     // Shutdown.

@@ -120,7 +120,7 @@ fn each_error_says_what_to_change() {
         (TargetError::HostDiffers, "Host field"),
         (TargetError::ThroughDiffers, "CONNECT"),
         (TargetError::Encoding, "percent-encode"),
-        (TargetError::Ambiguous, "two ways"),
+        (TargetError::Ambiguous, "https://example.com/page"),
     ] {
         assert!(error.to_string().contains(hint), "{error:?}: {error}");
     }
