@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_that_share_a_permit_see_its_turn() {
+    async fn every_task_that_waits_on_the_same_entry_gets_its_turn() {
         let semaphore = FairSemaphore::new(1);
         let first = semaphore.enter('a', 2).expect("there is room");
         first.turn().await;

@@ -44,7 +44,7 @@ use crate::{copy::Sha256, robots::Profile};
 /// This robotgate as a member of a fleet.
 pub struct Fleet {
     client: Arc<FleetClient>,
-    listeners: Arc<Listeners>,
+    listeners: Arc<FetchListeners>,
     /// The name of this robotgate, random and new each time it joins.
     name: String,
     prefix: String,
@@ -81,13 +81,13 @@ pub enum FleetError {
 
 /// The tasks that wait while another robotgate fetches a robots.txt, by the fleet server's key for that robots.txt.
 #[derive(Debug, Default)]
-struct Listeners(Mutex<HashMap<String, Weak<Notify>>>);
+struct FetchListeners(Mutex<HashMap<String, Weak<Notify>>>);
 
 /// The registration of a waiting task. Dropping it ends the registration.
 struct FetchListener {
     notify: Arc<Notify>,
     key: String,
-    listeners: Arc<Listeners>,
+    listeners: Arc<FetchListeners>,
 }
 
 /// How this robotgate fetches a robots.txt. Robotgates with different profiles or User-Agents share no copies.
@@ -113,7 +113,7 @@ impl Fleet {
         on_notice: impl Fn(Notice) + Send + Sync + 'static,
     ) -> Result<Self, FleetError> {
         let name = uuid::Uuid::now_v7().simple().to_string();
-        let listeners = Arc::<Listeners>::default();
+        let listeners = Arc::<FetchListeners>::default();
         let secret = settings.key.as_ref();
         let channel = Channel {
             name: format!("{}:messages", settings.prefix),
@@ -185,7 +185,13 @@ impl fmt::Debug for Fleet {
 }
 
 /// Handles a message from the fleet's channel.
-fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listeners, inbox: &mpsc::Sender<Message>) {
+fn handle_push(
+    push: PushInfo,
+    name: &str,
+    channel: &Channel,
+    listeners: &FetchListeners,
+    inbox: &mpsc::Sender<Message>,
+) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
     if let Some(key) = payload.strip_prefix(FETCHED) {

@@ -180,7 +180,7 @@ impl Service {
             source.as_ref().map(WatchedConfig::file),
             &generation.listening().addresses(),
         );
-        listeners.take_up(open, live, operators);
+        listeners.start_accepting(open, live, operators);
         let in_use: Vec<_> = listeners.addresses().into_iter().map(|(address, _)| address).collect();
         inherited.log_unused(&in_use, notifier);
         daemon.have_sockets_kept(&[]);

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enforced_no_of_any_vocabulary_refuses() {
+    fn an_enforced_statement_of_any_vocabulary_can_refuse_a_use() {
         use Purpose::{AiTrain, Search};
         use Vocabulary::{ContentSignal, ContentUsage};
         use VocabularyPolicy::{Enforce, Report};

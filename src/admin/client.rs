@@ -114,7 +114,7 @@ impl Copies {
             let found = Self::look(path, config, warn);
             match found {
                 // Try again: another command closes the file soon, or a proxy that is starting creates its socket soon.
-                Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
+                Err(AdminError::Locked { .. }) if started.elapsed() < LOCK_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }
         }
@@ -348,7 +348,7 @@ fn of_http(error: hyper::Error) -> AdminError {
 }
 
 /// How long to try to open the cache file while another process has it open.
-const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Must exceed the time that the proxy waits for its writes to the disk before it answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instances_differ() {
+    fn each_instance_has_a_random_id() {
         let [one, other] = [Instance::random(), Instance::random()];
         assert_ne!(one.as_str(), other.as_str());
         assert!(one.as_str().len() == 8 && one.as_str().bytes().all(|byte| byte.is_ascii_hexdigit()));

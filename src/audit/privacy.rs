@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_what_identifies_a_client_and_nothing_else() {
+    fn a_user_agent_is_reduced_to_its_product_names() {
         let privacy = Privacy {
             user_agent: LoggedUserAgent::Product,
             ..Privacy::default()

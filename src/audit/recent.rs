@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_follows_gets_each_line_once() {
+    fn a_client_that_polls_gets_each_line_once() {
         let recent = Recent::default();
         for line in 1..=5 {
             recent.refused(format!("line {line}").as_bytes());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_is_empty_and_counts_the_lines_before_as_missed() {
+    fn a_new_list_starts_empty_and_counts_the_earlier_lines_as_missed() {
         let before = Recent::default();
         before.refused(b"1");
         before.refused(b"2");

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_has_its_reason() {
+    fn each_invalid_name_gets_the_matching_error() {
         assert_eq!(check(""), Err(NameError::Empty));
         assert_eq!(check("example.com."), Err(NameError::EmptyLabel));
         assert_eq!(check(".example.com"), Err(NameError::EmptyLabel));

@@ -179,7 +179,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     // Java does not read the variable, the script for Node.js ignores it, and systems have their own environment.
     let reads_no_proxy = client.group == ClientKind::Client && !["java", "docker"].contains(&&*client.name);
     if reads_no_proxy && !(client.name == "node" && args.write.is_some()) {
-        notes.extend(bypassed());
+        notes.extend(no_proxy_note());
     }
     let mut settings = ClientSettings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
@@ -248,8 +248,8 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     Ok((out, notes))
 }
 
-/// Returns a note if `no_proxy` is set here: most clients bypass the proxy for the hosts in it.
-fn bypassed() -> Option<String> {
+/// Returns a note if `no_proxy` is set in the environment: most clients bypass the proxy for the hosts in it.
+fn no_proxy_note() -> Option<String> {
     let mut set = ["no_proxy", "NO_PROXY"]
         .into_iter()
         .filter_map(|name| std::env::var(name).ok());

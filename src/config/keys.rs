@@ -48,7 +48,7 @@ pub(super) enum Kind {
 pub(super) enum Recording {
     Nothing,
     /// The keys that the parser looks for in this configuration; those of `[[bot]]`, for example, only if there is one.
-    Looked,
+    Requested,
     /// All keys, including those of tables that the file does not contain.
     All,
 }

@@ -219,6 +219,36 @@ mod tests {
     }
 
     #[test]
+    fn a_duplicate_names_the_first_place() {
+        for (text, expected) in [
+            (
+                "[egress]\nallow = []\n[egress]\ndeny = []\n",
+                "the section [egress] is already in line 1; put its keys there",
+            ),
+            (
+                "[ftp]\nenabled = true\n[proxy]\nname = 'a'\nvia = true\n  name = 'b'\n",
+                "this key is already in line 4; remove one of the two",
+            ),
+            (
+                "[[bot]]\nname = 'a'\n[bot]\nname = 'b'\n",
+                "this file has both [bot] and [[bot]]; if it is a list, write [[bot]] each time",
+            ),
+            (
+                "[bot]\nname = 'a'\n[[bot]]\nname = 'b'\n",
+                "this file has both [bot] and [[bot]]; if it is a list, write [[bot]] each time",
+            ),
+            (
+                "egress.allow = []\n[egress]\ndeny = []\n",
+                "the section [egress] is already in this file; put its keys there",
+            ),
+        ] {
+            let error = DeTable::parse(text).expect_err("a duplicate");
+            let complaint = syntax(&error, text, &Environment::from_vars(|_| None));
+            assert_eq!(complaint.message, expected, "{text}");
+        }
+    }
+
+    #[test]
     fn a_key_with_the_name_of_its_section_before_it_is_explained() {
         let known = ["proxy", "https"];
         assert_eq!(

@@ -60,10 +60,10 @@ impl Settings {
     fn add_entries(&mut self, key: &str, entries: Vec<Value>) {
         let mut names: Vec<Value> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.into_iter().enumerate() {
-            let name = NAMES.iter().find_map(|name| entry.get(name)?.as_str());
+            let name = NAME_KEYS.iter().find_map(|name| entry.get(name)?.as_str());
             let name = name.map_or_else(|| (index + 1).to_string(), str::to_owned);
             // The order of these entries matters, so record it.
-            if NAMED.contains(&key) {
+            if ORDERED_LISTS.contains(&key) {
                 names.push(name.clone().into());
             }
             self.add(format!("{key}.{name}"), entry);
@@ -102,7 +102,7 @@ impl Settings {
         let is_in = |list: &str| entry.strip_prefix(list).is_some_and(|name| name.starts_with('.'));
         let sets = |name: &str| self.0.contains_key(&format!("{entry}.{name}"));
         // Every entry sets its name or host. So if neither is set, the entry does not exist.
-        let has_no_entry = NAMED.into_iter().any(is_in) && !NAMES.into_iter().any(sets);
+        let has_no_entry = ORDERED_LISTS.into_iter().any(is_in) && !NAME_KEYS.into_iter().any(sets);
         if has_no_entry { NO_ENTRY } else { DEFAULT }.to_owned()
     }
 }
@@ -127,8 +127,8 @@ impl fmt::Display for KeyChange {
 }
 
 /// Lists of tables whose order matters.
-const NAMED: [&str; 2] = ["bot", "https.tunnel"];
-const NAMES: [&str; 2] = ["name", "host"];
+const ORDERED_LISTS: [&str; 2] = ["bot", "https.tunnel"];
+const NAME_KEYS: [&str; 2] = ["name", "host"];
 const DEFAULT: &str = "default";
 const NO_ENTRY: &str = "none";
 

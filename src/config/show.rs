@@ -25,7 +25,7 @@ impl Config {
     }
 
     fn show_in(environment: &Environment, text: &SourceText) -> Result<String, ConfigError> {
-        let reading = Reading::of(environment, text, Reads::NoSecrets, Recording::Looked);
+        let reading = Reading::of(environment, text, Reads::NoSecrets, Recording::Requested);
         if !reading.complaints.is_empty() {
             let problems = Problems::new(text, &reading.document, reading.complaints);
             return Err(ConfigError::Invalid(problems));
@@ -172,7 +172,7 @@ delay = "5s"
     }
 
     #[test]
-    fn what_is_shown_means_the_same() {
+    fn the_shown_configuration_can_be_read_again_with_the_same_meaning() {
         for (text, set) in [
             ("", &[] as &[&str]),
             (FILE, &["proxy.idle-timeout=7s"]),

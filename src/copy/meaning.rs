@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_ftp_login_ends_no_known_rules() {
+    fn a_refused_ftp_login_keeps_known_rules() {
         let policy = Policy::default();
         let now = SystemTime::UNIX_EPOCH;
         let rules = Arc::new(RobotsCopy::new(policy.profile, b"Disallow: /", now));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_valid_says_nothing() {
+    fn invalid_files_and_entries_are_ignored() {
         for file in [
             "",
             "nonsense",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_takes_long_fails() {
+    fn a_search_that_exceeds_its_budget_fails() {
         let file =
             TdmRep::parse(br#"[{"location": "/*a", "tdm-reservation": 1}, {"location": "/", "tdm-reservation": 1}]"#);
         let mut budget = 4;
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_pattern_counts() {
+    fn long_patterns_use_up_the_budget_and_too_long_ones_are_ignored() {
         let file = |stars| format!(r#"[{{"location": "/{}a", "tdm-reservation": 1}}]"#, "*".repeat(stars));
         let mut budget = 1000;
         let found = TdmRep::parse(file(1000).as_bytes()).find(b"/a", &mut budget);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn any_entry_that_reserves_counts_for_a_tunnel() {
+    fn one_entry_that_reserves_is_enough_to_reserve_a_tunnel() {
         let file = br#"[{"location": "/a", "tdm-reservation": 0}, {"location": "/b", "tdm-reservation": 1}]"#;
         let found = TdmRep::parse(file).find_any().expect("an entry");
         assert_eq!((found.entry, found.reserved), (2, true));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_a_response_say_what_is_forbidden() {
+    fn usage_statements_are_read_from_response_fields() {
         type Case<'a> = (&'a [(&'static str, &'a str)], &'a [&'a str]);
 
         let noai = ["x-robots-tag noai=noai ai-input", "x-robots-tag noai=noai ai-train"];
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vocabulary_that_is_off_and_other_purposes_are_left_out() {
+    fn statements_of_disabled_vocabularies_or_for_other_purposes_are_ignored() {
         let headers = HeaderMap::from_iter([(
             http::HeaderName::from_static("content-usage"),
             http::HeaderValue::from_static("train-ai=n, search=n"),

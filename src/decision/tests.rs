@@ -196,8 +196,8 @@ fn names_user(robots_identity: RobotsIdentity<'_>) -> Decision {
     without_copy(question).expect("a decision without a copy")
 }
 
-/// `None` if only the requests in the tunnel are decided.
-fn of_interception(robots_identity: RobotsIdentity<'_>) -> Option<Decision> {
+/// Returns the refusal of a CONNECT that robotgate would intercept. `None` if only the requests in it are decided.
+fn before_interception(robots_identity: RobotsIdentity<'_>) -> Option<Decision> {
     tunnel(robots_identity).before_interception(None)
 }
 

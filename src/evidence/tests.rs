@@ -103,7 +103,7 @@ async fn a_text_that_this_process_stored_is_not_written_again() {
 }
 
 #[test]
-fn texts_are_removed_when_they_were_not_in_use_for_the_keep_time() {
+fn texts_unused_for_the_keep_time_are_removed() {
     let bench = Bench::new();
     let file = bench.open();
     write(&file, &["a", "b"], 100, 0, u64::MAX);
@@ -119,7 +119,7 @@ fn texts_are_removed_when_they_were_not_in_use_for_the_keep_time() {
 }
 
 #[test]
-fn the_texts_that_were_not_in_use_for_the_longest_time_make_room() {
+fn a_full_store_removes_the_least_recently_used_texts() {
     let bench = Bench::new();
     let file = bench.open();
     let text = |number: u32| -> String {
@@ -164,7 +164,7 @@ fn bytes_that_do_not_have_the_digest_are_not_read() {
 }
 
 #[tokio::test]
-async fn while_the_file_cannot_be_used_the_text_waits_and_the_trouble_says_why() {
+async fn texts_wait_while_the_file_is_unusable_and_the_error_says_why() {
     let bench = Bench::new();
     let path = bench.options().path;
     fs::create_dir(&path).expect("made");
@@ -222,7 +222,7 @@ async fn after_the_file_is_deleted_texts_are_stored_again() {
 }
 
 #[tokio::test]
-async fn closing_writes_what_waits() {
+async fn closing_the_store_writes_the_waiting_texts() {
     let bench = Bench::new();
     let evidence = bench.start();
     drop(evidence.shared.put(digest("a"), b"a", day_of(SystemTime::now())));
@@ -334,7 +334,7 @@ fn an_origin_has_a_version_for_each_text_that_follows_another() {
 }
 
 #[test]
-fn versions_are_removed_with_the_texts_and_the_books_balance() {
+fn old_versions_and_texts_are_removed_and_the_sizes_stay_correct() {
     let bench = Bench::new();
     let file = bench.open();
     let row = see(&file, &[(A, Some("1"), 0)], 0, u64::MAX).rows;
@@ -385,7 +385,7 @@ fn an_origin_keeps_its_last_500_versions() {
 }
 
 #[test]
-fn a_file_from_before_the_history_gets_one() {
+fn a_history_is_added_to_a_file_without_one() {
     let bench = Bench::new();
     let file = bench.open();
     write(&file, &["1"], 1, 0, u64::MAX);

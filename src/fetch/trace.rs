@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repeated_request_is_no_redirect() {
+    fn a_repeated_request_does_not_count_as_a_redirect() {
         let hop = |status, host: u8| TracedHop {
             url: String::new(),
             upstream: Some(([192, 0, 2, host], 80).into()),

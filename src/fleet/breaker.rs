@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_a_probe() {
+    fn a_new_breaker_is_open_until_a_probe_succeeds() {
         let now = Instant::now();
         let mut breaker = Breaker::new(now);
         assert!(!breaker.is_closed());
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_failures_in_a_row_open_it() {
+    fn only_three_failures_in_a_row_open_the_breaker() {
         let now = Instant::now();
         let mut breaker = CLOSED;
         for _ in 0..10 {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_fail_together_are_one_failure() {
+    fn concurrent_calls_that_fail_count_as_one_failure() {
         let began = Instant::now();
         let late = Duration::from_millis(50);
         let mut breaker = CLOSED;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_opens_it_although_other_calls_succeed() {
+    fn a_refused_call_opens_the_breaker_even_if_other_calls_succeed() {
         let now = Instant::now();
         let mut breaker = CLOSED;
         breaker.call_succeeded();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_recent_until_a_success_or_the_time_is_over() {
+    fn has_failed_since_reports_a_later_failure_until_a_call_succeeds() {
         let now = Instant::now();
         let mut breaker = CLOSED;
         assert!(!breaker.has_failed_since(now));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_success_does_not_close_it() {
+    fn a_late_success_does_not_close_the_breaker() {
         let now = Instant::now();
         let mut breaker = CLOSED;
         while !fail(&mut breaker, now) {}
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_come_more_and_more_rarely_and_one_success_closes_it() {
+    fn pauses_between_probes_grow_and_one_success_closes_the_breaker() {
         let mut now = Instant::now();
         let mut breaker = CLOSED;
         while !fail(&mut breaker, now) {}

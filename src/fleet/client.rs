@@ -374,7 +374,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_that_is_here_but_not_read_is_not_late() {
+    async fn an_answer_that_arrives_in_time_but_is_read_late_is_accepted() {
         let limit = Duration::from_millis(5);
         let (answer, unread) = oneshot::channel();
         tokio::spawn(async move {

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_server_the_gates_share_the_pace_or_keep_it_alone_or_send_nothing() {
+    fn on_loss_sets_the_gap_of_a_gate_without_the_server() {
         let [none, gap] = [Duration::ZERO, Duration::from_millis(200)];
         for (on_loss, configured, size, kept) in [
             (OnLoss::Share, gap, 3, Some(3 * gap)),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_is_shown() {
+    fn debug_output_hides_the_secret() {
         assert_eq!(format!("{:?}", Secret::new(b"hidden")), "(secret)");
     }
 }

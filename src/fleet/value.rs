@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn an_encoded_state_decodes_to_the_same_state() {
         let large = vec![b'#'; LIMIT];
         for (status, body) in [
             (200, &b"User-agent: *\nDisallow: /a\n"[..]),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_rejected_with_its_reason() {
+    fn an_unusable_value_is_rejected_with_its_reason() {
         let plain = encode(KEY, &rules(), None).expect("small");
         let keyed = encode(KEY, &rules(), Some(&secret(b"shared"))).expect("small");
         let other = encode("robotgate:{https://b.example}:copy:0", &rules(), None).expect("small");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_anywhere_is_noticed() {
+    fn a_value_with_a_changed_byte_or_a_missing_end_is_rejected() {
         for secret in [None, Some(&secret(b"shared"))] {
             let value = encode(KEY, &rules(), secret).expect("small");
             for at in 0..value.len() {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_unpacks_to_more_than_counts_is_rejected() {
+    fn a_compression_bomb_is_rejected() {
         let mut payload = encode(KEY, &rules(), None).expect("small").split_off(STAMP);
         let head = 4 + u32::from_be_bytes(*payload.first_chunk().expect("a length")) as usize;
         payload.truncate(head);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_stored_for_a_bounded_time() {
+    fn a_value_is_stored_for_a_bounded_time() {
         assert_eq!(life(&rules(), now()), 2 * DAY);
         assert_eq!(life(&rules(), now() + 9 * DAY), DAY);
         let failing = state(503, b"", now());

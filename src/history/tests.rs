@@ -161,7 +161,7 @@ fn decisions_are_counted_in_their_second_minute_and_hour() {
 }
 
 #[test]
-fn a_question_is_answered_by_verdict_reason_bot_site_and_answer() {
+fn counts_can_be_grouped_by_verdict_reason_bot_site_and_answer() {
     let mut proxy = Proxy::default();
     proxy.decides("Acme", A, Reason::NoRule, 5);
     proxy.decides("Acme", A, Reason::Rule, 3);
@@ -268,7 +268,7 @@ fn a_bot_is_selected_by_its_label_and_shown_by_its_name() {
 }
 
 #[test]
-fn what_is_not_enforced_is_no_refusal() {
+fn a_decision_that_is_not_enforced_does_not_count_as_a_refusal() {
     let mut proxy = Proxy::default();
     let not_enforced = DecisionKind {
         verdict: Verdict::Deny,
@@ -311,7 +311,7 @@ fn what_is_not_enforced_is_no_refusal() {
 }
 
 #[test]
-fn tables_show_what_stands_out_and_what_it_was_before() {
+fn tables_show_the_counts_of_the_period_and_of_the_one_before() {
     let mut proxy = Proxy::default();
     proxy.decides("Acme", A, Reason::Rule, 1);
     proxy.ends(A, 0, 1, 100_000);
@@ -349,7 +349,7 @@ fn tables_show_what_stands_out_and_what_it_was_before() {
 }
 
 #[test]
-fn a_site_fails_since_it_last_answered() {
+fn failing_since_is_the_first_failure_after_the_last_answer() {
     let mut proxy = Proxy::default();
     for (minute, failed, answered) in [(0, 1, 0), (1, 0, 1), (2, 2, 0), (5, 1, 0)] {
         proxy.ends(A, failed, answered, 0);
@@ -367,7 +367,7 @@ fn a_site_fails_since_it_last_answered() {
 }
 
 #[test]
-fn what_is_too_old_is_dropped() {
+fn counts_older_than_eight_days_are_dropped() {
     let mut proxy = Proxy::default();
     for day in 0..12 {
         proxy.decides("Acme", A, Reason::NoRule, 1);
@@ -384,7 +384,7 @@ fn what_is_too_old_is_dropped() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_loses_only_what_came_after() {
+fn a_clock_that_is_set_back_loses_only_counts_after_the_new_time() {
     let mut proxy = Proxy::default();
     for second in [0, 60, 200, 30, 120] {
         proxy.decides("Acme", A, Reason::NoRule, 1);
@@ -523,7 +523,7 @@ fn long_rules_are_shortened_and_leave_room_for_other_names() {
 }
 
 #[test]
-fn refusals_that_are_too_many_to_count_store_no_names() {
+fn refusals_over_the_counting_limit_store_no_names() {
     let mut proxy = Proxy::default();
     for number in 0..6000 {
         proxy.refuses("Acme", A, format!("Disallow: /{number}"));
@@ -540,7 +540,7 @@ fn refusals_that_are_too_many_to_count_store_no_names() {
 }
 
 #[test]
-fn sites_are_kept_for_each_way_to_stand_out() {
+fn slow_failing_and_refused_sites_are_kept_among_many_busy_ones() {
     let mut proxy = Proxy::default();
     for site in 0..200 {
         proxy.decides("Acme", &format!("https://busy{site}.example"), Reason::NoRule, 100);
@@ -562,7 +562,7 @@ fn sites_are_kept_for_each_way_to_stand_out() {
 }
 
 #[test]
-fn steps_suit_a_chart() {
+fn the_step_of_a_series_grows_with_its_period() {
     for (seconds, step) in [
         (60, 1),
         (300, 2),

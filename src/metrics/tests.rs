@@ -124,7 +124,7 @@ fn decisions_are_counted_by_verdict_and_configured_bot() {
 }
 
 #[test]
-fn what_sites_forbid_is_counted() {
+fn forbidden_uses_are_counted_once_for_each_vocabulary() {
     use crate::{
         decision::UsageReport,
         usage::{Purpose, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
@@ -294,7 +294,7 @@ fn an_ended_exchange_is_counted_by_its_outcome() {
 }
 
 #[test]
-fn a_rejected_reload_shows_until_one_succeeds() {
+fn the_metrics_show_a_rejected_reload_until_one_succeeds() {
     let metrics = Arc::new(Metrics::default());
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let shown = || {

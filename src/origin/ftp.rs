@@ -25,7 +25,7 @@ pub enum FtpPathError {
         "has a question mark, perhaps escaped (%3F): an ftp URL has no query, and a server could take the character for a wildcard"
     )]
     Question,
-    #[error("has an escaped slash or a backslash, which servers read in different ways")]
+    #[error("has an escaped slash or a backslash, which servers read in different ways; write / instead")]
     Slash,
     #[error("contains `//`, or a segment `.` or `..`; write the path without these")]
     Segment,

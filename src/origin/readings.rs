@@ -405,7 +405,7 @@ mod tests {
         }
 
         #[test]
-        fn resolved_readings_are_rooted_and_stable(tail in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn resolved_readings_are_absolute_and_have_no_dot_segments(tail in proptest::collection::vec(any::<u8>(), 0..40)) {
             let mut target = b"/".to_vec();
             target.extend(tail);
             let read = readings(&target, true);

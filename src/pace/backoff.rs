@@ -138,7 +138,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_site_says_how_long_or_the_pause_doubles() {
+    fn a_pause_lasts_as_long_as_the_site_asks_or_doubles() {
         for (what, answers, ends) in INCIDENTS {
             assert_eq!(pauses(answers, 0.0), *ends, "{what}");
         }
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn jitter_makes_a_pause_longer_and_leaves_a_retry_after_alone() {
+    fn jitter_lengthens_a_pause_but_not_a_retry_after() {
         assert_eq!(pauses(&[(0, 0, None)], 1.0), [66]);
         assert_eq!(pauses(&[(0, 0, None)], 7.0), [66]);
         assert_eq!(pauses(&[(0, 0, Some(60))], 1.0), [60]);
     }
 
     #[test]
-    fn it_can_be_forgotten_once_it_is_forgiven() {
+    fn incidents_are_forgiven_after_the_pause_or_half_an_hour_later() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut backoff = Backoff::default();

@@ -94,7 +94,7 @@ fn a_request_goes_at_once_and_the_next_after_the_gap() {
 }
 
 #[test]
-fn a_robots_txt_request_holds_back_what_follows() {
+fn a_robots_txt_request_delays_the_next_request() {
     let mut site = Site::new();
     let now = site.at(5);
     site.limiter.note_request(now);
@@ -117,7 +117,7 @@ fn the_gap_counts_from_when_a_request_was_sent() {
 }
 
 #[test]
-fn a_turn_that_is_given_back_costs_no_gap() {
+fn a_turn_that_is_returned_unused_does_not_delay_the_next_request() {
     let mut site = Site::new();
     for name in ["a1", "a2", "a3"] {
         site.enter(name, limits(3)).expect("it may wait");
@@ -129,7 +129,7 @@ fn a_turn_that_is_given_back_costs_no_gap() {
 }
 
 #[test]
-fn bots_take_turns_and_each_ones_requests_go_in_order() {
+fn bots_take_turns_and_the_requests_of_each_bot_keep_their_order() {
     let mut site = Site::new();
     for name in ["a1", "a2", "a3", "b1", "c1", "b2"] {
         site.enter(name, limits(1)).expect("it may wait");
@@ -146,7 +146,7 @@ fn bots_take_turns_and_each_ones_requests_go_in_order() {
 }
 
 #[test]
-fn the_largest_gap_is_kept_by_the_request_that_it_is_for() {
+fn each_request_keeps_its_own_gap_after_the_previous_request() {
     let mut site = Site::new();
     for (name, gap) in [("a1", 1), ("b1", 5), ("a2", 1)] {
         site.enter(name, limits(gap)).expect("it may wait");
@@ -159,7 +159,7 @@ fn the_largest_gap_is_kept_by_the_request_that_it_is_for() {
 }
 
 #[test]
-fn so_many_run_at_once() {
+fn the_concurrency_limits_the_running_requests() {
     let mut site = Site::new();
     let two = PaceLimits {
         concurrency: Some(2),
@@ -183,7 +183,7 @@ fn so_many_run_at_once() {
 }
 
 #[test]
-fn what_would_wait_too_long_is_refused_at_once() {
+fn a_request_that_would_wait_too_long_is_refused_immediately() {
     let mut site = Site::new();
     for (name, entered) in [
         ("a1", Ok(1)),
@@ -206,7 +206,7 @@ fn what_would_wait_too_long_is_refused_at_once() {
 }
 
 #[test]
-fn nobody_waits_who_may_not_wait() {
+fn without_a_max_wait_an_early_request_is_refused_immediately() {
     let mut site = Site::new();
     let at_once = PaceLimits {
         max_wait: Duration::ZERO,
@@ -218,7 +218,7 @@ fn nobody_waits_who_may_not_wait() {
 }
 
 #[test]
-fn a_pause_holds_everyone_back_and_refuses_those_who_cannot_wait_for_its_end() {
+fn a_pause_delays_requests_and_refuses_those_that_cannot_wait_so_long() {
     let mut site = Site::new();
     site.enter("a1", limits(2)).expect("it may wait");
     site.run();
@@ -237,7 +237,7 @@ fn a_pause_holds_everyone_back_and_refuses_those_who_cannot_wait_for_its_end() {
 }
 
 #[test]
-fn who_leaves_makes_room() {
+fn a_request_that_leaves_the_queue_does_not_delay_the_next() {
     let mut site = Site::new();
     site.enter("a1", limits(3)).expect("it may wait");
     site.run();
@@ -250,7 +250,7 @@ fn who_leaves_makes_room() {
 }
 
 #[test]
-fn so_many_wait_for_one_origin() {
+fn at_most_256_requests_wait_for_one_origin() {
     let mut site = Site::new();
     let one = PaceLimits {
         concurrency: Some(1),
@@ -265,7 +265,7 @@ fn so_many_wait_for_one_origin() {
 }
 
 #[test]
-fn it_can_be_forgotten_when_it_would_hold_nobody_back() {
+fn a_limiter_is_idle_if_it_would_not_delay_any_request() {
     let mut site = Site::new();
     let now = site.now();
     assert!(site.limiter.is_idle(now, seconds(60)));
@@ -287,7 +287,7 @@ fn it_can_be_forgotten_when_it_would_hold_nobody_back() {
 }
 
 #[test]
-fn other_limits_apply_to_those_who_wait() {
+fn changed_limits_apply_to_waiting_requests() {
     let mut site = Site::new();
     for name in ["a1", "a2", "b1"] {
         site.enter(name, limits(5)).expect("it may wait");
@@ -344,7 +344,7 @@ fn a_refusal_says_which_limit_is_the_cause() {
 }
 
 #[test]
-fn when_the_pace_is_lifted_all_go() {
+fn lifting_the_pace_releases_all_waiting_requests() {
     let mut site = Site::new();
     for name in ["a1", "a2", "b1"] {
         site.enter(name, limits(3)).expect("it may wait");
@@ -355,7 +355,7 @@ fn when_the_pace_is_lifted_all_go() {
 }
 
 #[test]
-fn the_largest_delay_counts() {
+fn the_largest_delay_sets_the_gap_unless_it_exceeds_the_maximum() {
     let policy = Policy {
         delay: seconds(2),
         ..Policy::default()

@@ -36,7 +36,7 @@ fn poll(turn: &mut TurnFuture) -> Option<Result<Turn, TooEarly>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn turns_come_a_gap_apart_and_at_once_where_nobody_was_there() {
+async fn turns_are_a_gap_apart_and_immediate_at_an_unvisited_origin() {
     let pacer = Arc::new(Pacer::new(100));
     let start = Clock::now();
     let turns: Vec<_> = (0..4).map(|_| tokio::spawn(ask(&pacer, "a", limits(3)))).collect();
@@ -52,7 +52,7 @@ async fn turns_come_a_gap_apart_and_at_once_where_nobody_was_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leaves_gives_its_turn_to_the_next() {
+async fn a_cancelled_request_gives_its_turn_to_the_next() {
     let pacer = Arc::new(Pacer::new(100));
     let (mut gone, mut told) = (ask(&pacer, "a", limits(3)), ask(&pacer, "b", limits(3)));
     pacer.note_request(&origin("a.example"));
@@ -76,7 +76,7 @@ async fn who_leaves_gives_its_turn_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_was_not_sent_costs_the_next_no_time() {
+async fn an_unused_turn_does_not_delay_the_next_request() {
     let pacer = Arc::new(Pacer::new(100));
     let turn = ask(&pacer, "a", limits(3)).await.expect("its turn");
     let next = tokio::spawn(ask(&pacer, "a", limits(3)));
@@ -94,7 +94,7 @@ async fn a_turn_that_was_not_sent_costs_the_next_no_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_is_told_at_once_to_those_who_wait_in_vain() {
+async fn a_pause_immediately_refuses_requests_that_cannot_wait_for_its_end() {
     let pacer = Arc::new(Pacer::new(100));
     let mut turn = ask(&pacer, "a", limits(3)).await.expect("its turn");
     turn.sent();
@@ -108,7 +108,7 @@ async fn a_pause_is_told_at_once_to_those_who_wait_in_vain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_has_ended_goes_to_the_next() {
+async fn when_a_turn_ends_the_next_request_starts_immediately() {
     let pacer = Arc::new(Pacer::new(100));
     let one = PaceLimits {
         concurrency: Some(1),
@@ -125,7 +125,7 @@ async fn a_turn_that_has_ended_goes_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_wait_over_all_origins() {
+async fn max_waiting_limits_the_waiting_requests_of_all_origins() {
     let pacer = Arc::new(Pacer::new(1));
     pacer.note_request(&origin("a.example"));
     let mut first = ask(&pacer, "a", limits(3));
@@ -142,7 +142,7 @@ async fn only_so_many_wait_over_all_origins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_pace_is_lifted_all_go_at_once() {
+async fn lifting_the_pace_lets_all_waiting_requests_go_immediately() {
     let pacer = Arc::new(Pacer::new(100));
     pacer.note_request(&origin("a.example"));
     let waiting: Vec<_> = (0..3).map(|_| tokio::spawn(ask(&pacer, "a", limits(3)))).collect();
@@ -176,7 +176,7 @@ async fn idle_origins_are_forgotten() {
 }
 
 #[test]
-fn no_more_origins_are_kept_than_there_is_room_for() {
+fn the_number_of_origins_in_memory_is_limited() {
     let mut shard = Shard::default();
     for host in 0..MAX_SHARD + 10 {
         shard.make_room();
@@ -188,7 +188,7 @@ fn no_more_origins_are_kept_than_there_is_room_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_at_once_never_run_more_than_may() {
+async fn concurrent_requests_never_exceed_the_concurrency() {
     let pacer = Arc::new(Pacer::new(1000));
     let few = PaceLimits {
         gap: Duration::from_micros(50),

@@ -45,7 +45,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         .map(|exception| exception.reason.clone());
     // `leaves` is `None` unless `https.mode` is `intercept`.
     match (&exception, &generation.leaves) {
-        (None, Some(leaves)) => match vouch(&generation, &connect, &origin, context).await {
+        (None, Some(leaves)) => match check_proof(&generation, &connect, &origin, context).await {
             Ok((credential_record, refused)) => {
                 let user_agent = connect.headers.get(header::USER_AGENT).cloned();
                 intercept::serve(stream, origin, credential_record, user_agent, refused, leaves, context).await;
@@ -84,7 +84,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
 /// If the destination is prohibited, logs the CONNECT as refused and also returns its exchange. robotgate still
 /// intercepts the CONNECT and refuses the requests inside, because most clients do not show the text of a refused
 /// CONNECT.
-async fn vouch(
+async fn check_proof(
     generation: &Arc<Generation>,
     connect: &ConnectHead,
     origin: &Origin,

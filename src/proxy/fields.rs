@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_name_is_found_in_any_entry_of_any_via_field() {
+    fn the_name_of_the_proxy_is_found_in_any_entry_of_any_via_field() {
         for (value, passed) in [
             ("1.1 robotgate", true),
             ("1.0 other, 1.1 RobotGate", true),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn only_members_in_the_own_name_are_removed() {
+    fn members_that_name_this_proxy_or_no_proxy_are_removed() {
         for (value, kept) in [
             ("robotgate; error=dns_error", None),
             ("cdn; error=dns_error", Some("cdn;error=dns_error")),

@@ -106,10 +106,10 @@ impl Head {
     pub(super) fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
         let found = if limits.fields <= USUAL_FIELDS {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
-            ScannedHead::in_front(bytes, &mut fields[..limits.fields], limits)?
+            ScannedHead::parse(bytes, &mut fields[..limits.fields], limits)?
         } else {
             let mut fields = vec![httparse::EMPTY_HEADER; limits.fields];
-            ScannedHead::in_front(bytes, &mut fields, limits)?
+            ScannedHead::parse(bytes, &mut fields, limits)?
         };
         let Some(found) = found else { return Ok(None) };
         let mut head = Self {
@@ -166,7 +166,7 @@ impl Head {
 // === impl ScannedHead ===
 
 impl ScannedHead {
-    fn in_front<'b>(
+    fn parse<'b>(
         bytes: &'b [u8],
         fields: &mut [httparse::Header<'b>],
         limits: HeadLimits,

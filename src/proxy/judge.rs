@@ -87,7 +87,7 @@ pub(crate) async fn decide(
         Ok(ruled) => ruled,
         Err(both) => {
             let (undecided, lookup) = *both;
-            at_length(generation, requester, || undecided.decide(lookup)).await?
+            run_long(generation, requester, || undecided.decide(lookup)).await?
         }
     };
     match ruled {
@@ -142,7 +142,7 @@ async fn with_tdmrep(
         Err(undecided) => {
             let unreported = (!can_refuse).then(|| undecided.clone());
             let file = Tdmrep::Found(file, sha256);
-            let completed = at_length(generation, requester, || undecided.complete(file)).await;
+            let completed = run_long(generation, requester, || undecided.complete(file)).await;
             completed.or_else(|error| match unreported {
                 Some(undecided) => Ok(undecided.complete(Tdmrep::NotAsked)),
                 None => Err(error),
@@ -153,7 +153,7 @@ async fn with_tdmrep(
 
 /// Calls `decide`, which takes long. If too many such calls run, waits until one of them ends, at most for `MAX_WAIT`.
 /// Clients take turns.
-async fn at_length<T>(
+async fn run_long<T>(
     generation: &Generation,
     requester: Requester,
     decide: impl FnOnce() -> T,

@@ -187,7 +187,7 @@ impl Listeners {
     }
 
     /// Begins to accept connections on the sockets in `open`.
-    pub fn take_up(&self, open: Open, live: &Arc<Live>, operators: &ServeOperator) {
+    pub fn start_accepting(&self, open: Open, live: &Arc<Live>, operators: &ServeOperator) {
         // This closes the inherited sockets that the configuration does not use.
         self.inherited.lock().clear();
         let mut listeners = self.listeners.lock();

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_bot_that_mines_needs_much_memory_for_the_files() {
+    fn tdmrep_json_files_get_much_memory_only_if_a_bot_mines() {
         let mines = "[[bot]]\nname = 'm'\nuser-agents = ['M']\npurposes = ['tdm']\n";
         let off = format!("usage.tdmrep = 'off'\n{mines}");
         let little = format!("cache.max-bytes = '1MiB'\n{mines}");

@@ -185,7 +185,7 @@ fn cases() -> Vec<(&'static str, &'static str, &'static str, &'static str, Found
 }
 
 #[test]
-fn every_kind_of_decision_is_the_same_in_a_replay() {
+fn decisions_are_the_same_in_a_replay() {
     let config = config(CONFIG);
     let replayed = Config::for_replay(config.canonical.text()).expect("valid");
     for (reason, agent, method, url, found) in cases() {
@@ -260,7 +260,7 @@ fn a_fetch_that_was_running_is_not_a_failure() {
 }
 
 #[test]
-fn the_last_copy_is_told_apart_from_a_current_one() {
+fn a_replay_distinguishes_the_last_copy_from_a_current_one() {
     let config = config(CONFIG);
     for (found, reason) in [(Found::Text(ROBOTS), "last-copy"), (Found::LastCopy(ROBOTS), "rule")] {
         let mut line = line(&config, "A", "GET", "https://a.example/private", &found);
@@ -273,7 +273,7 @@ fn the_last_copy_is_told_apart_from_a_current_one() {
 }
 
 #[test]
-fn what_is_missing_is_never_guessed() {
+fn a_decision_with_missing_information_is_not_replayed() {
     let config = config(CONFIG);
     let line = line(
         &config,
@@ -317,7 +317,7 @@ fn what_is_missing_is_never_guessed() {
 }
 
 #[test]
-fn what_the_network_or_the_moment_decided_fits_its_reason() {
+fn decisions_that_depend_on_network_or_time_must_fit_their_reason() {
     let config = config(CONFIG);
     let altered = |path: &str, fields: Value| {
         let url = format!("http://a.example/{path}");
@@ -406,7 +406,7 @@ fn the_texts_that_are_in_memory_together_are_bounded() {
 }
 
 #[test]
-fn a_line_of_another_configuration_may_leave_out_more() {
+fn the_value_redacted_counts_as_left_out_under_another_configuration() {
     let [with_bot, other] = [CONFIG, ""].map(config);
     let line = line(
         &with_bot,

@@ -81,7 +81,7 @@ pub enum Unknown {
     #[error("the robots.txt was still being fetched, and the new configuration may have another robots.wait")]
     Waiting,
     #[error("the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel")]
-    Inside,
+    Intercepted,
     #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
     Proof { kind: ProofKind, name: String },
     #[error("the configuration requires a proof of the client's identity, and the log shows no matching proof")]
@@ -189,7 +189,7 @@ impl Scenario {
             && scope == (Scope::Tunnel { exception: None });
         let question = question(subject, target, scope, config);
         if is_intercepted {
-            return question.before_interception(prohibited).ok_or(Unknown::Inside);
+            return question.before_interception(prohibited).ok_or(Unknown::Intercepted);
         }
         question.decide(
             prohibited,

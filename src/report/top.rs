@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_keys_are_counted_together_and_the_error_is_known() {
+    fn keys_over_the_limit_are_counted_together_with_a_known_error() {
         let mut top = Top::default();
         let rounds = 4;
         for number in 0..rounds * MAX_KEYS {

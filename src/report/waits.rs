@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_wait_is_kept_wherever_it_comes() {
+    fn the_longest_waits_are_kept_in_whatever_order_they_come() {
         let mut waits = Waits::default();
         let short = std::iter::repeat_n(1, MAX_WAITS - 1);
         for micros in short.chain([9, 7, 8, 1, 7]) {

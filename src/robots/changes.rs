@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_text_is_compared_in_part() {
+    fn the_comparison_of_a_hostile_text_stops_at_the_work_limit() {
         let mut text = String::new();
         for agent in 0..4000 {
             text.push_str(&format!("User-agent: a{agent}\n"));

@@ -82,7 +82,7 @@ mod tests {
     use crate::robots::{Profile, RobotsTxt};
 
     #[test]
-    fn a_number_of_seconds_counts_and_nonsense_does_not() {
+    fn a_crawl_delay_is_a_decimal_number_of_seconds() {
         for (value, milliseconds) in [
             ("10", Some(10_000)),
             ("0", Some(0)),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_for_the_agents_that_it_stands_under() {
+    fn a_crawl_delay_applies_to_the_agents_above_it() {
         let body = b"Crawl-delay: 99\nUser-agent: Foo/2\nUser-agent: MJ12bot\nCrawl-delay: 3\nCrawl-delay: 2\n\
                      Crawl-delay: soon\nUser-agent: *\nDisallow: /a\nCrawl-delay: 7\nUser-agent: foo\nDisallow:\n\
                      Crawl-delay: 4\nUser-agent: none\nDisallow: /b";
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_delays_as_agents_take_no_more_room_than_the_file() {
+    fn many_delays_and_agents_take_at_most_twice_the_size_of_the_file() {
         let body = "User-agent: a\n".repeat(10_000) + &"Crawl-delay: 1\n".repeat(10_000);
         let robots = RobotsTxt::parse(body.as_bytes());
         let before = robots.weight();

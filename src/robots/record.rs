@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_prefixes_in_any_case() {
+    fn keys_match_by_prefix_in_any_case_and_with_known_typos() {
         assert_eq!(read("DisAllowed: /x"), Some((DISALLOW, "/x")));
         assert_eq!(read("User-agents: a"), Some((LineKey::UserAgent, "a")));
         assert_eq!(read("user agent: a"), Some((LineKey::UserAgent, "a")));

@@ -349,7 +349,7 @@ mod tests {
     use crate::robots::RobotsTxt;
 
     #[test]
-    fn the_weight_is_known_before_the_lines_are_parsed() {
+    fn the_weight_covers_the_usage_lines_before_they_are_parsed() {
         for body in [
             "User-agent: a\n".repeat(100) + "Content-Signal: ai-train=no",
             "User-agent: *\n".to_owned() + &"CONTENT-USAGE:\n".repeat(100),

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_differs_is_read_less_and_less_often() {
+    fn the_pause_before_a_changed_log_is_read_again_grows() {
         let differs = SealError::Differs(String::new());
         let mut pause = EVERY;
         let minutes: Vec<u64> = std::iter::repeat_with(|| {

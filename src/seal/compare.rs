@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_found_where_they_are() {
+    fn each_difference_is_found_at_its_line() {
         // Each case: the entries and the lines (a letter is the hash of one line), the differences, and the numbers
         // `before`, `after` and `unsealed`.
         for (entries, lines, expected, ends) in [
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn erased_lines_count_where_their_hash_is_sealed() {
+    fn an_erased_line_counts_only_at_the_place_of_its_sealed_hash() {
         let found = compared("abcdef", "aBcd1F2");
         assert_eq!((found.same, found.erased, found.unsealed), (3, 2, 1));
         assert_eq!(differences(&found), "4:1<e");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_stops_fitting_is_given_up_where_it_does() {
+    fn a_comparison_stops_where_the_log_no_longer_matches() {
         let hash = |text: String| Sha256::of(text.as_bytes());
         let count = MAX_AHEAD as u64 + 10;
         let entries =
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_differences_are_kept_than_memory_is_for() {
+    fn the_number_of_kept_differences_is_limited() {
         let hash = |number: u64| Sha256::of(&number.to_le_bytes());
         let count = 2 * MAX_DIFFERENCES as u64 + 100;
         let entries = |start: u64| (start..count).map(move |number| Ok::<_, Infallible>(hash(number)));

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_digits_are_a_number_and_long_ones_a_date() {
+    fn few_digits_in_a_file_name_are_a_number_and_many_are_a_date() {
         for (name, expected) in [
             ("audit.jsonl", 0),
             ("audit.jsonl.2", 2),

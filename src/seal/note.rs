@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_notes_are_refused() {
+    fn malformed_notes_are_refused() {
         for bad in [
             "",
             "text\n",
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_makes_one_key_and_other_keys_are_refused() {
+    fn the_same_seed_gives_the_same_key_and_malformed_keys_are_refused() {
         let seed = new_seed().unwrap();
         let key = SigningKey::of_seed("example.com/a", seed.as_bytes()).unwrap();
         let again = SigningKey::of_seed("example.com/a", seed.as_bytes()).unwrap();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_is_written_as_it_is_read_and_others_are_refused() {
+    fn a_checkpoint_round_trips_and_malformed_ones_are_refused() {
         let example = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n";
         let mut checkpoint = Checkpoint::parse(example).unwrap();
         assert_eq!(

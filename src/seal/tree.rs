@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_those_of_certificate_transparency() {
+    fn roots_match_the_test_vectors_of_certificate_transparency() {
         let entries = [
             "",
             "00",
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hash_comes_from_the_tiles() {
+    fn roots_and_proofs_can_be_computed_from_the_tiles() {
         for size in [1_u64, 2, 3, 255, 256, 257, 511, 513, 1000, 65_535, 65_536, 65_537] {
             let leaves = leaves(size);
             let (tree, tiles) = tiles_of(&leaves);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loaded_tree_goes_on_like_the_one_that_was_saved() {
+    fn a_loaded_tree_grows_like_the_tree_that_was_saved() {
         let all = leaves(1000);
         let (mut tree, tiles) = tiles_of(&all[..300]);
         let Ok(mut loaded) = Tree::load(300, |name| Ok::<_, Infallible>(tiles[&name.to_string()].clone()));

@@ -171,7 +171,7 @@ fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Re
     runtime.block_on(listeners.retire(&open));
     generation.log_applied(&before, cause);
     live.put_in_force(generation.clone());
-    listeners.take_up(open, live, &daemon.operators);
+    listeners.start_accepting(open, live, &daemon.operators);
     generation
         .listening()
         .set(listeners.addresses().into_iter().map(|(address, _)| address).collect());

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// A running fetch. If this is dropped before the fetch ends, the audit log still gets a record of the fetch.
-struct Begun<'a, F: Fetch> {
+struct FetchInProgress<'a, F: Fetch> {
     document: &'static SiteDocument,
     origin: &'a Origin,
     cached: &'a Arc<CachedOrigin>,
@@ -157,7 +157,7 @@ impl Store {
     ) {
         let (origin, cached) = (&guard.origin, guard.cached());
         let document = self.document;
-        let mut begun = Begun {
+        let mut begun = FetchInProgress {
             document,
             origin,
             cached,
@@ -262,9 +262,9 @@ impl Store {
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,
-        begun: &mut Begun<'_, F>,
+        begun: &mut FetchInProgress<'_, F>,
     ) -> ControlFlow<(), Option<Lease>> {
-        let Begun {
+        let FetchInProgress {
             document,
             origin,
             cached,
@@ -327,7 +327,7 @@ impl Store {
 
 // === impl Begun ===
 
-impl<F: Fetch> Drop for Begun<'_, F> {
+impl<F: Fetch> Drop for FetchInProgress<'_, F> {
     fn drop(&mut self) {
         let Some(reservation) = self.reservation.take() else {
             return;

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_is_not_taken_again_and_stays_in_the_counts() {
+    fn counts_are_taken_once_and_remain_in_the_totals() {
         let tally = Tally::default();
         assert_eq!(tally.take(), None);
         tally.decided(Verdict::Allow, true);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_has_no_open_placeholder_and_short_comments() {
+    fn no_text_has_an_unfilled_placeholder_or_a_long_comment() {
         for client in all() {
             for text in texts(client) {
                 for (name, _) in text.split('{').skip(1).filter_map(|part| part.split_once('}')) {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_reaches_every_client_or_its_program() {
+    fn client_settings_contain_the_secret_or_say_that_browsers_ignore_it() {
         let ca = Ca::At("/ca.pem".to_owned());
         let settings = ClientSettings::new("http://acme:open%2Bsesame@gate:3128", ca);
         let settings = settings.unwrap_or_else(|error| panic!("{error}"));

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_java_keystore_has_its_entries() {
+    fn a_java_keystore_contains_the_given_certificates() {
         let store = jks("robotgate", &[vec![0x30, 1].into(), vec![0x30, 2].into()]);
         assert!(store.starts_with(b"\xFE\xED\xFE\xED\0\0\0\x02\0\0\0\x02\0\0\0\x02\0\x09robotgate"));
         let second = b"\0\0\0\x02\0\x011\0\0\0\0\0\0\0\0\0\x05X.509\0\0\0\x02\x30\x02";

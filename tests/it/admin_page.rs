@@ -79,7 +79,7 @@ async fn origin() -> Origin {
 }
 
 #[tokio::test]
-async fn the_history_says_what_was_refused_and_opens_it() {
+async fn the_history_shows_what_was_refused_and_links_to_the_refusals() {
     needs!("python3", "chromium");
     let site = Origin::start()
         .robots(ROBOTS)

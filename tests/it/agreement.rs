@@ -32,8 +32,8 @@ use crate::{
     tls_listener,
 };
 
-/// A configuration, and the questions to it.
-struct GateOf {
+/// The configuration of a gate, and the questions that a test asks about it.
+struct Setup {
     mode: &'static str,
     /// Keys in `[identity]`.
     identity: &'static str,
@@ -52,7 +52,7 @@ enum First {
     Api,
 }
 
-const INTERCEPT: GateOf = GateOf {
+const INTERCEPT: Setup = Setup {
     mode: "intercept",
     identity: "",
     more: "",
@@ -68,61 +68,61 @@ async fn all_interfaces_agree_on_intercepted_requests() {
 
 #[tokio::test]
 async fn all_interfaces_agree_on_tunnels() {
-    let gate_of = GateOf {
+    let setup = Setup {
         mode: "tunnel",
         first: First::Proxy,
         column: 1,
         ..INTERCEPT
     };
-    gate_of.ask_all().await;
+    setup.ask_all().await;
 }
 
 #[tokio::test]
 async fn all_interfaces_agree_on_unverifiable_tunnels() {
-    let gate_of = GateOf {
+    let setup = Setup {
         mode: "tunnel",
         identity: "unidentified = 'wildcard'",
         more: "unverifiable = 'allow'",
         column: 2,
         ..INTERCEPT
     };
-    gate_of.ask_all().await;
+    setup.ask_all().await;
 }
 
 #[tokio::test]
 async fn all_interfaces_agree_if_every_connect_is_refused() {
-    let gate_of = GateOf {
+    let setup = Setup {
         mode: "refuse",
         identity: "unidentified = 'wildcard'",
         first: First::Proxy,
         column: 3,
         ..INTERCEPT
     };
-    gate_of.ask_all().await;
+    setup.ask_all().await;
 }
 
 #[tokio::test]
 async fn all_interfaces_agree_if_a_proof_is_required() {
-    let gate_of = GateOf {
+    let setup = Setup {
         identity: REQUIRED,
         first: First::Proxy,
         ..INTERCEPT
     };
-    gate_of.ask_all().await;
+    setup.ask_all().await;
 }
 
 #[tokio::test]
 async fn all_interfaces_agree_on_old_copies_and_on_the_pace() {
-    let gate_of = GateOf {
+    let setup = Setup {
         more: LATE,
         rows: LATE_ROWS,
         ..INTERCEPT
     };
-    gate_of.ask_all().await;
+    setup.ask_all().await;
 }
 
 #[test]
-fn every_reason_and_every_kind_of_copy_is_in_a_row() {
+fn the_table_of_rows_covers_every_reason_and_every_kind_of_answer() {
     let rows = || ROWS.iter().chain(LATE_ROWS);
     let reasons = rows()
         .flat_map(|(.., answers)| *answers)
@@ -152,7 +152,7 @@ fn every_reason_and_every_kind_of_copy_is_in_a_row() {
 
 // === impl GateOf ===
 
-impl GateOf {
+impl Setup {
     async fn start(&self) -> Gate {
         let Self {
             mode, identity, more, ..
@@ -193,7 +193,7 @@ impl GateOf {
             .collect();
         let rows: Vec<Row> = rows.into_iter().map(|row| self.with_required_proof(row)).collect();
         for url in rows.iter().filter(|row| row.holds == "last-copy").map(|row| &row.url) {
-            until_it_is_lost(&gate, url).await;
+            until_robots_txt_is_lost(&gate, url).await;
         }
 
         let asked: Vec<Row> = rows.iter().filter(|row| row.can_be_asked()).cloned().collect();
@@ -322,7 +322,7 @@ async fn own(
 }
 
 /// Waits until the site's robots.txt has expired and the next fetch has failed.
-async fn until_it_is_lost(gate: &Gate, url: &str) {
+async fn until_robots_txt_is_lost(gate: &Gate, url: &str) {
     let path = format!("/api/v1/decide?agent=Shopper&url={}", escaped(url));
     wait::until_async("a robots.txt to expire", async || {
         let error = get(gate, &path).await["robots_error"].clone();

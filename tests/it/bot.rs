@@ -272,7 +272,7 @@ fn a_missing_or_repeated_user_agent_is_unidentified() {
 }
 
 #[test]
-fn each_cause_has_its_own_sentence() {
+fn each_cause_of_a_missing_identity_has_its_own_sentence() {
     let causes = [Cause::Missing, Cause::Several, Cause::BrowserOnly, Cause::NoToken];
     for (at, cause) in causes.iter().enumerate() {
         assert!(cause.to_string().contains("User-Agent"), "{cause}");

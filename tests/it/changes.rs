@@ -70,7 +70,7 @@ pub(crate) async fn versions(gate: &Gate, origin: &Origin, count: usize) -> Vec<
 }
 
 #[tokio::test]
-async fn a_change_says_which_rules_came_and_went_and_what_that_means_for_recent_requests() {
+async fn a_change_lists_its_rules_and_its_effect_on_recent_requests() {
     let origin = site(brief(ONE)).await;
     let other = site(brief(ONE)).await;
     let gate = Gate::with(BRIEF).await;
@@ -259,7 +259,7 @@ async fn a_change_while_robotgate_did_not_run_is_noticed() {
 }
 
 #[tokio::test]
-async fn what_waits_at_a_stop_is_logged_before_it() {
+async fn waiting_changes_are_logged_before_the_stop() {
     let origin = site(brief(ONE)).await;
     let mut gate = Gate::with(BRIEF).await;
     wait::until_async("a stop after a fetch of another text", async || {

@@ -87,7 +87,7 @@ fn the_documentation_lists_every_reason_in_order() {
 }
 
 #[test]
-fn the_documentation_lists_everything_that_a_copy_can_hold_in_order() {
+fn the_documentation_lists_every_kind_of_answer_in_order() {
     let tables = tables("docs/audit-log.md");
     let kinds = AnswerKind::ALL.map(AnswerKind::as_str);
     assert!(

@@ -616,7 +616,7 @@ async fn env_reads_the_proxy_and_the_authority_from_the_configuration() {
 }
 
 #[tokio::test]
-async fn a_set_no_proxy_is_noted() {
+async fn env_warns_that_a_set_no_proxy_bypasses_the_proxy() {
     let gate = Gate::start().await;
     let (proxy, ca) = (format!("http://{}", gate.address()), gate.file("ca.pem"));
     let command = |hosts: &str| {

@@ -25,7 +25,7 @@ async fn metric(gate: &Gate, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn the_text_that_decided_is_in_the_store_when_the_decision_is_in_the_log() {
+async fn a_logged_decision_has_its_robots_txt_in_the_store() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private");
@@ -120,7 +120,7 @@ async fn decisions_go_on_while_texts_cannot_be_stored() {
 }
 
 #[tokio::test]
-async fn with_required_evidence_nothing_is_decided_on_a_text_that_cannot_be_stored() {
+async fn required_evidence_refuses_decisions_on_texts_that_cannot_be_stored() {
     let known = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with("[evidence]\nrequired = true").await;
     refused(&gate.get(&known.url("/private")).await, "rule");
@@ -169,7 +169,7 @@ async fn a_required_store_that_cannot_be_used_prevents_the_start_and_the_reload(
 }
 
 #[tokio::test]
-async fn without_a_store_nothing_is_kept() {
+async fn with_evidence_disabled_no_text_is_stored() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with("[evidence]\nenabled = false").await;
     refused(&gate.get(&origin.url("/private")).await, "rule");

@@ -21,7 +21,7 @@ async fn explain_input(args: &[&str], input: &str) -> CliOutput {
 }
 
 /// Explains a URL with the rules in `robots`.
-async fn of_file(robots: &str, agent: &str, url: &str) -> CliOutput {
+async fn explain_robots(robots: &str, agent: &str, url: &str) -> CliOutput {
     explain_input(&["--robots", "-", "--agent", agent, url], robots).await
 }
 

@@ -29,7 +29,7 @@ fn files() -> server::Builder {
 
 /// Asserts that the server has been asked for nothing but its robots.txt.
 #[track_caller]
-fn asked_for_robots_txt_alone(server: &FtpServer) {
+fn asked_only_for_robots_txt(server: &FtpServer) {
     let paths: Vec<_> = server
         .commands()
         .into_iter()

@@ -46,7 +46,7 @@ async fn a_mistake_in_the_file_does_not_make_a_gate_unhealthy() {
 }
 
 #[tokio::test]
-async fn nobody_answers_for_a_gate_that_has_stopped() {
+async fn health_reports_a_stopped_gate_as_not_alive_and_not_ready() {
     let mut gate = Gate::start().await;
     let address = gate.admin_address().to_string();
     gate.signal(Signal::TERM);
@@ -68,7 +68,7 @@ async fn nobody_answers_for_a_gate_that_has_stopped() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_program_is_not_health() {
+async fn health_reports_an_answer_of_another_service_as_not_ready() {
     let gate = Gate::start().await;
     // The listener for bots answers, too, but not as the admin listener does.
     let address = gate.address().to_string();
@@ -78,7 +78,7 @@ async fn an_answer_of_another_program_is_not_health() {
 }
 
 #[tokio::test]
-async fn a_configuration_without_an_endpoint_is_said_to_be_the_cause() {
+async fn health_says_if_the_configuration_has_no_endpoint() {
     let args = ["health", "--set", "admin.listen=[]", "--set", "cache.persist=false"];
     let output = CliOutput::of(&args, "").await;
     assert_eq!(
@@ -92,7 +92,7 @@ async fn a_configuration_without_an_endpoint_is_said_to_be_the_cause() {
 }
 
 #[tokio::test]
-async fn what_variables_and_options_set_holds_over_a_reload() {
+async fn variables_and_options_still_apply_after_a_reload() {
     let gate = Gate::builder()
         .config("[proxy]\nname = 'file'\n[robots]\nwait = '1s'\n")
         .env("ROBOTGATE_SET_ROBOTS__WAIT", "2s")

@@ -204,7 +204,7 @@ async fn the_general_enforcement_is_for_all_bots_without_their_own() {
 }
 
 #[tokio::test]
-async fn exempt_forwards_and_says_so() {
+async fn requests_of_an_exempt_bot_are_forwarded_and_marked() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")
         .anything("page")
@@ -225,7 +225,7 @@ async fn exempt_forwards_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_bot_is_exempt_at_its_exempt_hosts_alone() {
+async fn a_bot_is_exempt_only_at_its_exempt_hosts() {
     let rules = "User-agent: *\nDisallow: /\n";
     let origin = Origin::start().robots(rules).anything("page").spawn().await;
     let gate = Gate::with(

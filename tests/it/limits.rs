@@ -13,7 +13,7 @@ use crate::support::{
 
 /// Asserts a refusal because of the limit that `key` sets.
 #[track_caller]
-fn over(response: &Response, status: u16, key: &str) {
+fn exceeds_limit(response: &Response, status: u16, key: &str) {
     failed(response, status, &["http_request_denied"]);
     let details = response.proxy_status().param("details").unwrap_or_default();
     assert!(details.contains(key), "{details:?} does not name {key}");
@@ -60,7 +60,7 @@ async fn a_connection_over_the_limit_gets_an_error_and_is_closed() {
         let (mut second, response) = connect_and_get(&gate, &url).await;
         allowed(&response, "no-robots");
 
-        over(&gate.get(&url).await, status, key);
+        exceeds_limit(&gate.get(&url).await, status, key);
         assert_eq!(logged_total(&gate, key).await, 1);
         allowed(&second.get(&url).await, "no-robots");
 
@@ -91,7 +91,7 @@ async fn a_request_over_the_limit_of_its_client_gets_an_error() {
         (gate.logged_limit("max-client-requests") > 0).then_some(())
     })
     .await;
-    over(&gate.get(&origin.url("/x")).await, 429, "max-client-requests");
+    exceeds_limit(&gate.get(&origin.url("/x")).await, 429, "max-client-requests");
 
     until("the second to be under way", || {
         (origin.count("/slow") == 2).then_some(())
@@ -102,7 +102,7 @@ async fn a_request_over_the_limit_of_its_client_gets_an_error() {
     let mut both = both.await.unwrap();
     both.sort_by_key(|response| response.status);
     allowed(&both[0], "no-robots");
-    over(&both[1], 429, "max-client-requests");
+    exceeds_limit(&both[1], 429, "max-client-requests");
     allowed(&gate.get(&origin.url("/x")).await, "no-robots");
     assert_eq!(origin.count("/x"), 1, "what was refused was not sent");
 }
@@ -121,7 +121,7 @@ async fn a_client_over_its_fetch_limit_can_use_known_sites_only() {
     let first = tokio::spawn(gate.get(&slow.url("/x")).send());
     until("a fetch to run", || (slow.count("/robots.txt") == 1).then_some(())).await;
 
-    over(
+    exceeds_limit(
         &gate.get(&origin.url_at("new.example", "/x")).await,
         429,
         "max-client-fetches",
@@ -145,7 +145,7 @@ async fn a_tunnel_counts_as_a_running_request() {
     let connect = || gate.connect(&origin.authority()).user_agent("TestBot/1.0");
     let open = connect().await.opened();
 
-    over(&connect().await.refused(), 429, "max-client-requests");
+    exceeds_limit(&connect().await.refused(), 429, "max-client-requests");
 
     drop(open);
     let again = async || match connect().await {
@@ -189,7 +189,7 @@ async fn new_leaves_for_a_client_are_limited_per_minute() {
 
     let refusal = gate.connect(&at("third.example")).await.refused();
 
-    over(&refusal, 429, "max-client-leaves");
+    exceeds_limit(&refusal, 429, "max-client-leaves");
     assert_eq!(logged_total(&gate, "max-client-leaves").await, 1);
     // Hosts that already have a certificate still work.
     gate.connect(&at(NAME)).await.opened().tls(NAME, Alpn::Http1).await;

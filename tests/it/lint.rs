@@ -55,7 +55,7 @@ fn a_file_without_findings_has_exit_status_0() {
 }
 
 #[test]
-fn notes_alone_have_exit_status_0() {
+fn a_file_with_only_notes_has_exit_status_0() {
     let (text, output) = lint(b"User-agent: *\nDisallow: /a\nCrawl-delay: 1\n", &["-"]);
     assert!(text.starts_with("standard input:3: note: "), "{text}");
     assert_eq!(output.status.code(), Some(0));

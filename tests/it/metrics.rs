@@ -227,7 +227,7 @@ async fn the_requested_format_is_served_and_promtool_accepts_it() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_tunnel_entry_counts_until_the_entry_is_removed() {
+async fn the_metrics_show_the_earliest_end_of_the_tunnel_entries() {
     const NAME: &str = "robotgate_tunnel_entry_not_after_timestamp_seconds";
     let entry = |until| format!("[[https.tunnel]]\nhost = 'a.example'\nreason = 'r'\nuntil = {until}\n");
     let (ended, later) = (entry("2020-01-31"), entry("2999-01-01"));

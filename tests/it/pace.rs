@@ -118,7 +118,7 @@ async fn a_request_that_comes_too_early_learns_when_to_retry() {
 }
 
 #[tokio::test]
-async fn without_the_section_nothing_waits() {
+async fn without_a_pace_section_no_request_waits() {
     let site = site("User-agent: *\nCrawl-delay: 300\n").await;
     let gate = Gate::start().await;
     for _ in 0..3 {
@@ -134,7 +134,7 @@ async fn without_the_section_nothing_waits() {
 }
 
 #[tokio::test]
-async fn the_crawl_delay_of_the_bots_group_counts_where_it_is_enforced() {
+async fn an_enforced_crawl_delay_of_the_bots_group_defers_requests() {
     let robots = "User-agent: *\nCrawl-delay: 300\nDisallow: /private\n\nUser-agent: QuickBot\nDisallow: /private\n";
     let (enforced, ignored) = (site(robots).await, site(robots).await);
     let enforcing = "[pace]\ncrawl-delay = 'enforce'\n\
@@ -195,7 +195,7 @@ async fn a_bot_has_a_delay_of_its_own_even_if_it_is_exempt() {
 }
 
 #[tokio::test]
-async fn a_scheduler_that_goes_by_not_before_is_never_refused() {
+async fn a_scheduler_that_waits_until_not_before_is_never_refused() {
     let site = site("User-agent: *\nDisallow: /private\n").await;
     let gate = Gate::with("[pace]\ndelay = '150ms'\nmax-wait = '0s'\n").await;
     let mut planned = 0;
@@ -253,7 +253,7 @@ async fn a_redirected_robots_txt_delays_requests_to_its_own_site_only() {
 }
 
 #[tokio::test]
-async fn requests_inside_an_interception_have_turns_and_the_connect_has_none() {
+async fn intercepted_requests_need_turns_and_their_connect_does_not() {
     let site = Origin::start().robots(ROBOTS).anything("page").tls().spawn().await;
     let gate = Gate::with(SLOW).await;
     for alpn in [Alpn::Http1, Alpn::Http2] {

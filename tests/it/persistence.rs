@@ -161,7 +161,7 @@ fn site(round: usize, number: usize) -> String {
 }
 
 #[tokio::test]
-async fn an_origin_without_a_copy_is_open_after_the_grace_period() {
+async fn an_origin_without_a_copy_is_allowed_after_the_grace_period() {
     let origin = Origin::start()
         .reply("/robots.txt", Reply::status(500))
         .anything("page")

@@ -215,7 +215,7 @@ async fn without_its_text_a_decision_is_not_replayed() {
 }
 
 #[tokio::test]
-async fn a_single_decision_names_why_no_robots_txt_was_enforced() {
+async fn replay_of_a_decision_shows_why_robots_txt_was_not_enforced() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let bots = "[[bot]]\nname = \"Free\"\nuser-agents = [\"Free\"]\nenforcement = \"exempt\"\n\
                 [[bot]]\nname = \"Partner\"\nuser-agents = [\"Partner\"]\nexempt-hosts = [\"127.0.0.1\"]\n\
@@ -240,7 +240,7 @@ async fn a_single_decision_names_why_no_robots_txt_was_enforced() {
 }
 
 #[tokio::test]
-async fn a_decision_without_a_rule_names_the_group_that_has_none_for_it() {
+async fn replay_of_a_decision_names_the_group_without_a_matching_rule() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     let response = gate.get(&origin.url("/page")).await;
@@ -252,7 +252,7 @@ async fn a_decision_without_a_rule_names_the_group_that_has_none_for_it() {
 }
 
 #[tokio::test]
-async fn requests_without_a_bot_are_decided_again_as_they_were() {
+async fn requests_without_a_bot_are_the_same_in_a_replay() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let report = "[identity]\nenforcement = \"report\"\n";
     let wildcard = "[identity]\nenforcement = \"report\"\nunidentified = \"wildcard\"\n";
@@ -324,7 +324,7 @@ async fn errors_name_the_file() {
 }
 
 #[tokio::test]
-async fn only_a_url_without_its_parameters_is_not_replayable() {
+async fn only_decisions_that_need_a_redacted_parameter_are_not_replayable() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let empty = Origin::start().anything("page").spawn().await;
     let gate = Gate::with(

@@ -149,7 +149,7 @@ fn report_of(text: &str) -> Document {
 }
 
 #[test]
-fn a_day_as_text_markdown_and_csv() {
+fn a_report_of_a_day_has_the_expected_text_markdown_and_csv() {
     let document = report_of(&lines(&day()));
     insta::assert_snapshot!("text", to_text(&document, Some(110)));
     insta::assert_snapshot!("markdown", to_markdown(&document));
@@ -186,7 +186,7 @@ fn a_terminal_cuts_long_urls_and_rules_and_nothing_else() {
 }
 
 #[test]
-fn the_page_has_the_same_numbers_and_charts_and_no_script() {
+fn the_html_report_has_numbers_and_charts_and_no_script() {
     let page = to_html(&report_of(&lines(&day())));
     for part in [
         "<td>Requests</td><td>8</td>",
@@ -224,7 +224,7 @@ fn rows_of(csv: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn nothing_in_a_log_is_markup_a_formula_or_a_control_character() {
+fn texts_of_a_log_cannot_add_markup_formulas_or_control_characters() {
     let hostile = [
         "=HYPERLINK(\"https://x.example\")",
         "+1",
@@ -388,7 +388,7 @@ async fn rotated_logs_can_be_in_any_order() {
 }
 
 #[test]
-fn an_absurd_wait_is_short_for_people() {
+fn an_absurdly_long_wait_is_shortened_except_in_csv() {
     let log = completion("10:00:00", "1", None, [u64::MAX, 2 * 86_400 * 1_000_000]).to_string();
     let text = to_text(&report_of(&log), None);
     assert!(
@@ -414,7 +414,7 @@ async fn a_file_without_any_record_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_request_of_no_bot_is_no_bot() {
+async fn a_request_without_a_bot_does_not_count_as_a_bot() {
     let mut unnamed = decision(
         "10:00:00",
         "1",
@@ -585,7 +585,7 @@ fn a_withdrawn_response_counts_as_a_refusal_by_usage() {
 }
 
 #[test]
-fn changes_after_a_forgotten_site_are_said_to_be_missing_even_if_none_is_listed() {
+fn a_report_without_changes_still_notes_those_missing_after_a_forget() {
     let forget = record(
         "forget",
         "10:00:00",

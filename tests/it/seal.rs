@@ -279,7 +279,7 @@ async fn the_proxy_seals_its_log_while_it_is_rotated_and_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_sealed_is_reported_and_stops_nothing() {
+async fn a_log_that_cannot_be_sealed_is_reported_and_the_proxy_continues() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let folder = tempfile::tempdir().expect("a folder");
     let seal = folder.path().join("seal");
@@ -301,7 +301,7 @@ async fn a_log_that_cannot_be_sealed_is_reported_and_stops_nothing() {
 }
 
 #[tokio::test]
-async fn a_kill_while_sealing_leaves_one_history() {
+async fn a_kill_while_sealing_leaves_a_consistent_tree() {
     needs!("python3-cryptography");
     let rounds = std::env::var("ROBOTGATE_SEAL_KILLS").map_or(10, |rounds| rounds.parse().expect("a number"));
     let folder = log_of(0..1);

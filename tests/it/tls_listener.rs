@@ -68,7 +68,7 @@ async fn site() -> Origin {
 }
 
 #[tokio::test]
-async fn everything_works_on_a_tls_listener_too() {
+async fn plain_and_intercepted_requests_work_on_a_tls_listener() {
     let origin = site().await;
     let gate = gate().await;
     let mut proxy = dial(&gate, None).await.unwrap();

@@ -54,7 +54,7 @@ fn effect(was: &Value, now: &Value) -> &'static str {
 }
 
 #[tokio::test]
-async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
+async fn what_if_predicts_the_decisions_under_the_new_configuration() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with(OLD).await;
     let before = request_pages(&gate, &origin).await;
@@ -156,7 +156,7 @@ async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
 }
 
 #[tokio::test]
-async fn a_decision_that_needs_another_robots_txt_is_named() {
+async fn a_decision_that_would_need_an_unknown_robots_txt_is_reported() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     refused(&gate.get(&origin.url("/page")).user_agent("").await, "unidentified");
@@ -229,7 +229,7 @@ async fn a_decision_without_a_robots_txt_gets_the_one_that_the_site_had_then() {
 }
 
 #[tokio::test]
-async fn a_new_robots_txt_and_a_new_user_agent_change_what_they_concern() {
+async fn a_new_robots_txt_or_user_agent_changes_only_affected_decisions() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let other = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with(OLD).await;

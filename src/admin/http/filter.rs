@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_bot_is_found_by_none() {
+    fn the_filter_bot_none_finds_requests_without_a_bot() {
         let record = RECORD.replace("\"AcmeBot\"", "null");
         let record: LoggedRefusal<'_> = serde_json::from_str(&record).unwrap();
         assert!(Filter::parse("bot:none", now()).unwrap().passes(&record));

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_gets_a_number_and_its_reason_and_is_otherwise_unchanged() {
+    fn a_listed_refusal_is_its_log_line_with_a_number_and_a_reason() {
         let line = br#"{"time":"2026-11-22T08:00:00Z","id":"0192","verdict":"deny","reason":"rule","forwarded":false,"identity":"none","client":"","url":"a\u0007?redacted","origin":"","rule":"Disallow: \"","line":3}"#;
         let found = listed(7, &parse(line).unwrap(), line).unwrap();
         let (added, logged) = found.get().split_at(found.get().find("\"time\"").unwrap());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_quoted_and_is_no_formula() {
+    fn csv_cells_are_quoted_and_cannot_be_formulas() {
         for (value, expected) in [
             (json!("plain"), "plain"),
             (json!(null), ""),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_wait_for_more_lines_rarely_if_none_arrive() {
+    fn batches_seldom_wait_for_more_lines_if_none_arrived_before() {
         let mut crowd = Coalescing::default();
         let waits: Vec<_> = (0..40)
             .filter(|_| {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_waiting_writer_do_not_count_as_a_crowd() {
+    fn lines_without_a_waiting_writer_do_not_make_batches_wait() {
         let mut crowd = Coalescing::default();
         for _ in 0..LONELY {
             crowd.wrote(0);

@@ -30,7 +30,7 @@ fn decision(more: &str) -> String {
 }
 
 #[test]
-fn a_decision_is_a_line() {
+fn a_decision_is_shown_as_one_line() {
     for (more, line) in [
         (
             r#"{"rule":"Disallow: /page","line":2}"#,
@@ -90,7 +90,7 @@ fn a_decision_is_a_line() {
 }
 
 #[test]
-fn a_failed_completion_is_a_line() {
+fn only_a_failed_completion_is_shown_as_a_line() {
     let done = r#"{"event":"completion","time":"2026-11-22T13:24:49.1Z","id":"1","status":200,"error":null,"error_detail":null}"#;
     let failed = r#"{"event":"completion","time":"2026-11-22T13:24:49.1Z","id":"1","status":502,
         "error":"connection_refused","error_detail":"the server refused the connection"}"#;
@@ -114,7 +114,7 @@ fn a_failed_completion_is_a_line() {
 }
 
 #[test]
-fn a_withdrawn_response_is_a_line() {
+fn a_withdrawn_response_is_shown_as_one_line() {
     for (fields, line) in [
         (
             r#""purpose":"ai-train","key":"train-ai","value":"n","field":"content-usage""#,
@@ -139,7 +139,7 @@ fn a_withdrawn_response_is_a_line() {
 }
 
 #[test]
-fn a_fetch_is_a_line() {
+fn a_fetch_is_shown_as_one_line() {
     for (more, line) in [
         (r#""status":200,"error":null,"holds":"rules""#, "200, rules"),
         (r#""status":404,"error":null,"holds":"no-robots""#, "404, no-robots"),
@@ -164,7 +164,7 @@ fn a_fetch_is_a_line() {
 }
 
 #[test]
-fn a_changed_robots_txt_is_a_line() {
+fn a_changed_robots_txt_is_shown_as_one_line() {
     for (fields, line) in [
         (
             r#""robots_sha256_before":"1f","robots_sha256":"2e","rules":"changed","rules_added":2,"rules_removed":1,
@@ -196,7 +196,7 @@ fn a_changed_robots_txt_is_a_line() {
 }
 
 #[test]
-fn what_happens_to_robotgate_itself_is_a_line() {
+fn each_start_stop_reload_and_forget_is_shown_as_one_line() {
     for (fields, line) in [
         (
             r#""event":"start","instance":"1f2e3d4c","version":"0.1.0","config_file":"/etc/robotgate/robotgate.toml""#,

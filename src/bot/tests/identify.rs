@@ -117,7 +117,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_user_agent_can_only_name_bots_that_the_proof_fits() {
+fn a_user_agent_selects_only_among_the_bots_of_the_proof() {
     let bots = bots();
     let (exclusive, shared) = (certificate("own.example"), certificate("shared.example"));
     let (own_secret, shared_secret) = (basic("own:s1"), basic("shared:s2"));
@@ -299,7 +299,7 @@ fn the_credential_field_is_ignored_if_no_bot_has_credentials() {
 }
 
 #[test]
-fn the_proof_of_a_connect_applies_inside_until_it_is_revoked() {
+fn intercepted_requests_inherit_the_proof_until_it_is_revoked() {
     let before = bots();
     let value = basic("own:s1");
     let shown = Presented {
@@ -325,7 +325,7 @@ fn the_proof_of_a_connect_applies_inside_until_it_is_revoked() {
 }
 
 #[test]
-fn an_agent_that_matches_the_rules_of_a_bound_bot_needs_its_proof() {
+fn a_user_agent_that_matches_the_robots_agent_of_a_bot_needs_its_proof() {
     let mut one = bot("MJ12bot", accepted_proofs(&["own"], &[], &[]));
     one.robots_agents = vec!["MJ12bot".into()];
     let bots = Bots::new(vec![Arc::new(one)]);

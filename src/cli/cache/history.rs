@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, show::tamed, unknown};
+use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, show::escaped, unknown};
 use crate::{
     admin::{Difference, UNCHANGED, Version, VersionError, Versions, short},
     cli::{
@@ -85,7 +85,7 @@ impl HistoryArgs {
                 }
                 let text = versions.text(version).map_err(failed)?;
                 match io::stdout().is_terminal() {
-                    true => print(tamed(&text).as_bytes()),
+                    true => print(escaped(&text).as_bytes()),
                     false => print(&text),
                 }
             }

@@ -45,7 +45,7 @@ impl ShowArgs {
             return Err(CacheError::Unknown(format!("no robots.txt of {origin} is stored")));
         };
         match io::stdout().is_terminal() {
-            true => print(tamed(&text).as_bytes()),
+            true => print(escaped(&text).as_bytes()),
             false => print(&text),
         }
     }
@@ -174,7 +174,7 @@ fn numbered(text: &[u8], paint: Paint) -> String {
 }
 
 /// Escapes control characters for a terminal.
-pub(super) fn tamed(text: &[u8]) -> String {
+pub(super) fn escaped(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.lines()
         .map(|line| plain(line, usize::MAX).into_owned() + "\n")

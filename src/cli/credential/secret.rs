@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_secret_must_be_one_long_line() {
+    fn a_given_secret_must_be_one_line_of_22_to_512_characters() {
         let long = "x".repeat(22);
         for (input, error) in [
             (long.clone(), None),

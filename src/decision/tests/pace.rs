@@ -35,13 +35,13 @@ fn gap(decision: &Decision) -> Option<Duration> {
 }
 
 #[test]
-fn nothing_is_limited_without_a_pace() {
+fn without_a_pace_a_decision_has_no_gap() {
     let decision = decide(RobotsIdentity::Token("acme"), &Known::rules(DELAYS), "/");
     assert_eq!(gap(&decision), None);
 }
 
 #[test]
-fn the_crawl_delay_of_the_group_that_counts_for_the_bot_holds() {
+fn the_crawl_delay_of_the_bots_group_can_lengthen_the_gap() {
     let ignoring = Pace {
         crawl_delay: CrawlDelay::Ignore,
         ..enforcing()
@@ -58,7 +58,7 @@ fn the_crawl_delay_of_the_group_that_counts_for_the_bot_holds() {
 }
 
 #[test]
-fn a_bot_that_robots_txt_is_not_enforced_for_goes_by_its_own_delay() {
+fn without_enforcement_only_the_delay_of_the_bot_sets_the_gap() {
     for (enforcement, milliseconds) in [
         (Enforcement::Enforce, 2500),
         (Enforcement::Report, 2000),
@@ -107,7 +107,7 @@ fn a_crawl_delay_beyond_the_longest_is_clipped_or_refused() {
 }
 
 #[test]
-fn a_deferral_says_when_to_come_again() {
+fn a_deferral_names_its_cause_and_when_to_retry() {
     let allowed = paced(RobotsIdentity::Token("acme"), &Known::rules(DELAYS), "/", enforcing());
     assert_eq!(allowed.pace_cause(), None);
     let mut sentences = std::collections::HashSet::new();

@@ -172,7 +172,7 @@ fn other_bots_are_decided_with_a_copy() {
 }
 
 #[test]
-fn report_denies_and_forwards() {
+fn the_enforcement_report_forwards_denied_requests() {
     let reported = bot(Enforcement::Report, &["AcmeBot"]);
     for (known, path, reason) in [
         (Known::rules(FILE), "/private", Reason::Rule),
@@ -191,7 +191,7 @@ fn report_denies_and_forwards() {
 }
 
 #[test]
-fn the_enforcement_of_the_terms_is_for_clients_that_are_not_configured() {
+fn the_general_enforcement_applies_only_to_unconfigured_clients() {
     let enforced = bot(Enforcement::Enforce, &["AcmeBot"]);
     for (robots_identity, reason, forwarded) in [
         (RobotsIdentity::Token("AnyBot"), Reason::Rule, true),

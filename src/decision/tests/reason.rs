@@ -83,7 +83,7 @@ fn phrases_and_sentences_are_plain_lines() {
 }
 
 #[test]
-fn a_sentence_fits_the_verdict_and_the_way_of_the_request() {
+fn the_sentence_of_a_decision_depends_on_the_verdict_and_the_scheme() {
     let any = RobotsIdentity::Token("AnyBot");
     let rules = Known::rules("User-agent: *\nDisallow: /private\nAllow: /private/open\n");
     for (path, sentence) in [
@@ -126,7 +126,7 @@ fn the_phrase_of_a_denial_begins_with_disallowed() {
 }
 
 #[test]
-fn a_bot_without_its_required_proof_gets_nothing() {
+fn a_bot_without_its_required_proof_is_denied_everything() {
     for reason in [Reason::Identity, Reason::Unauthenticated] {
         let robots_identity = RobotsIdentity::Refused(reason);
         for decision in [
@@ -140,7 +140,7 @@ fn a_bot_without_its_required_proof_gets_nothing() {
     }
     let unproven = RobotsIdentity::Refused(Reason::Unauthenticated);
     assert_eq!(connect_refused(unproven).reason, Reason::Unauthenticated);
-    assert!(of_interception(unproven).is_some_and(|decision| !decision.forwarded));
+    assert!(before_interception(unproven).is_some_and(|decision| !decision.forwarded));
     for robots_identity in [
         RobotsIdentity::Refused(Reason::Identity),
         RobotsIdentity::Refused(Reason::Unidentified),
@@ -148,7 +148,7 @@ fn a_bot_without_its_required_proof_gets_nothing() {
         RobotsIdentity::Token("AnyBot"),
     ] {
         assert_eq!(connect_refused(robots_identity).reason, Reason::ConnectRefused);
-        assert!(of_interception(robots_identity).is_none(), "requests inside decide");
+        assert!(before_interception(robots_identity).is_none(), "requests inside decide");
     }
 }
 

@@ -48,7 +48,7 @@ fn the_first_of_the_bots_tokens_that_has_a_group_is_used() {
 }
 
 #[test]
-fn an_own_group_without_rules_replaces_the_group_for_all() {
+fn a_bots_own_group_with_only_an_empty_rule_replaces_the_wildcard_group() {
     let news = bot(Enforcement::Enforce, &["AcmeBot-News", "AcmeBot"]);
     let file = "User-agent: *\nDisallow: /\n\nUser-agent: AcmeBot-News\nAllow:\n\nUser-agent: AcmeBot\nDisallow: /\n";
     let known = Known::rules(file);
@@ -109,7 +109,7 @@ fn the_wildcard_gets_only_the_rules_for_all() {
 }
 
 #[test]
-fn the_token_of_a_bot_is_its_first() {
+fn the_token_of_a_bot_is_the_first_of_its_robots_agents() {
     let news = bot(Enforcement::Enforce, &["AcmeBot-News", "AcmeBot"]);
     for (robots_identity, token) in [
         (RobotsIdentity::Bot(&news), "AcmeBot-News"),

@@ -71,7 +71,7 @@ fn refusal(decision: &Decision) -> Option<String> {
 }
 
 #[test]
-fn an_enforced_no_refuses_a_purpose_of_the_bot() {
+fn an_enforced_statement_refuses_the_purpose_that_it_forbids() {
     type Case<'a> = (&'a [Purpose], &'a Known, &'a str, UsagePolicy, Option<&'a str>);
 
     let report = UsagePolicy::default();
@@ -106,7 +106,7 @@ fn an_enforced_no_refuses_a_purpose_of_the_bot() {
 }
 
 #[test]
-fn robots_txt_and_exemptions_come_first() {
+fn robots_txt_and_exemptions_decide_before_usage_preferences() {
     let known = Known::rules(NO_TRAINING);
     let disallowed = decide_for(&[AiTrain], &known, "/private", strict());
     assert_eq!(
@@ -130,7 +130,7 @@ fn robots_txt_and_exemptions_come_first() {
 }
 
 #[test]
-fn a_no_for_any_reading_of_the_path_counts() {
+fn a_use_is_refused_if_any_reading_of_the_path_forbids_it() {
     let known = Known::rules("User-agent: *\nContent-Usage: train-ai=y\nContent-Usage: /art/ train-ai=n\n");
     for (path, refused) in [
         ("/art/1", true),
@@ -262,7 +262,7 @@ fn a_tdmrep_json_that_is_still_being_fetched_refuses_for_now() {
 }
 
 #[test]
-fn what_is_only_reported_never_refuses() {
+fn a_vocabulary_that_is_only_reported_never_refuses_a_request() {
     let piece = "*a".repeat(100);
     let lines: String = (0..2000)
         .map(|at| format!("Content-Usage: /{piece}{at}b train-ai=n\n"))
@@ -306,7 +306,7 @@ fn a_request_that_comes_too_early_is_not_refused_for_its_use() {
 }
 
 #[test]
-fn the_statement_to_show_belongs_to_the_refusal() {
+fn a_reported_statement_is_not_shown_as_the_cause_of_a_refusal() {
     let policy = UsagePolicy {
         unknown: Unknown::Deny,
         ..UsagePolicy::default()
@@ -327,7 +327,7 @@ fn the_statement_to_show_belongs_to_the_refusal() {
 }
 
 #[test]
-fn tdmrep_completes_the_decision_of_a_bot_that_mines() {
+fn a_tdmrep_json_can_refuse_an_allowed_request_of_a_bot_that_mines() {
     let off = UsagePolicy {
         tdmrep: VocabularyPolicy::Off,
         ..enforced()
@@ -370,7 +370,7 @@ fn tdmrep_completes_the_decision_of_a_bot_that_mines() {
 }
 
 #[test]
-fn a_response_can_only_tighten() {
+fn a_response_can_forbid_but_never_allow_a_use() {
     let said = |vocabulary, allowed, policy| crate::usage::UseStatement {
         vocabulary,
         label: "noai",
@@ -424,7 +424,7 @@ fn slow_tdmrep() -> (TdmRep, String) {
 }
 
 #[test]
-fn any_reading_of_a_path_can_be_reserved() {
+fn a_use_is_refused_if_any_reading_of_the_path_is_reserved() {
     let file = r#"[{"location": "/b", "tdm-reservation": 1}, {"location": "/a", "tdm-reservation": 0}]"#;
     for (path, entry) in [
         ("/a", None),
@@ -443,7 +443,7 @@ fn any_reading_of_a_path_can_be_reserved() {
 }
 
 #[test]
-fn a_search_that_takes_too_long_refuses() {
+fn a_tdmrep_search_that_exceeds_its_budget_denies_as_too_complex() {
     let (file, path) = slow_tdmrep();
     let file = Tdmrep::Found(&file, crate::copy::Sha256::of(b""));
     let short = mine("/a", PATH, enforced(), file);
@@ -456,7 +456,7 @@ fn a_search_that_takes_too_long_refuses() {
 }
 
 #[test]
-fn a_response_names_the_bot_by_its_name_or_its_robots_agents() {
+fn an_x_robots_tag_can_address_the_bot_by_its_name_or_robots_agents() {
     let said_by = |decision: &Decision, tag: &str| {
         let tag = http::HeaderValue::from_str(tag).expect("a field value");
         let fields = http::HeaderMap::from_iter([(http::HeaderName::from_static("x-robots-tag"), tag)]);
@@ -481,7 +481,7 @@ fn a_response_names_the_bot_by_its_name_or_its_robots_agents() {
 }
 
 #[test]
-fn a_response_adds_to_what_the_site_says() {
+fn a_response_is_reported_only_if_nothing_forbade_the_use_before() {
     let said = |allowed, policy| crate::usage::UseStatement {
         vocabulary: Vocabulary::ContentUsage,
         label: "train-ai",

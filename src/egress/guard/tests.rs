@@ -318,7 +318,7 @@ fn addresses_and_ports_are_screened_without_resolving() {
 }
 
 #[test]
-fn port_21_is_open_to_ftp_alone() {
+fn port_21_is_open_only_to_ftp_urls() {
     let closed = |port| {
         format!(
             "port {port} is closed to bots; to open it, the operator can list it by itself: egress.ports = [443, {port}]"
@@ -376,7 +376,7 @@ fn a_bad_port_is_open_only_if_it_is_listed_on_its_own() {
 }
 
 #[test]
-fn the_value_that_opens_a_port_leaves_the_others_as_they_are() {
+fn the_suggested_value_opens_the_port_and_changes_no_other_port() {
     let only = |ranges: &[RangeInclusive<u16>]| Ports::only(ranges.to_vec());
     for (ports, port, value, opened) in [
         (

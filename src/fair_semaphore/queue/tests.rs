@@ -83,7 +83,7 @@ fn a_key_over_its_limit_is_refused_until_a_task_ends() {
 }
 
 #[test]
-fn the_queue_forgets_keys_that_left() {
+fn the_queue_forgets_keys_without_tasks() {
     let mut queue = queue(2, &[(1, 2), (2, 2)]);
     assert_eq!(queue.enter(9, 0, 9), None);
     started(&mut queue);
@@ -94,7 +94,7 @@ fn the_queue_forgets_keys_that_left() {
 }
 
 #[test]
-fn a_long_task_hinders_keys_that_have_fewer_permits() {
+fn a_long_task_should_give_way_to_waiting_keys_with_fewer_permits() {
     let mut queue = queue(2, &[(1, 2)]);
     started(&mut queue);
     assert!(!queue.should_give_way(1), "nobody waits");

@@ -75,7 +75,7 @@ async fn pass(time: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn running_fetches_are_limited_and_the_oldest_waits_least() {
+async fn running_fetches_are_limited_and_start_in_order_of_arrival() {
     let mut bench = Bench::new(2);
     for number in 0..6 {
         drop(bench.ask(number).await);

@@ -36,7 +36,7 @@ async fn endless(garbage: &'static [u8]) -> (FleetServer, mpsc::Receiver<usize>)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_without_an_end_ends_the_connection() {
+async fn endless_or_unrequested_answers_end_the_connection() {
     for (what, garbage) in [
         ("a text without an end", &b"+endless"[..]),
         ("a long text", b"$9223372036854775807\r\nxxxx"),

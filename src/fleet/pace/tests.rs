@@ -49,7 +49,7 @@ async fn next(gate: &Fleet, gap: Duration) -> Option<Duration> {
 }
 
 #[test]
-fn an_answer_means_one_thing_or_nothing() {
+fn well_formed_reservation_answers_are_parsed_and_others_rejected() {
     let list = |numbers: &[i64]| Value::Array(numbers.iter().copied().map(Value::Int).collect());
     let second = Duration::from_secs(1);
     for (answer, meaning) in [
@@ -94,7 +94,7 @@ async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
 }
 
 #[tokio::test]
-async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
+async fn a_slot_that_is_too_late_is_not_reserved_and_asking_reserves_none() {
     let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     assert_eq!(next(&gate, GAP).await, Some(Duration::ZERO));
@@ -113,7 +113,7 @@ async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_slot_holds_back_what_follows() {
+async fn a_request_without_a_slot_delays_the_following_slots() {
     let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     gate.note_request(&site(0));
@@ -135,7 +135,7 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
 }
 
 #[tokio::test]
-async fn a_pause_holds_for_all_gates_and_they_are_told() {
+async fn a_pause_applies_to_all_gates_and_is_announced_to_them() {
     let Some(server) = RedisServer::start() else { return };
     let mut settings = server.settings();
     settings.key = Some(Secret::new(b"a key that the gates share"));
@@ -175,7 +175,7 @@ async fn a_pause_holds_for_all_gates_and_they_are_told() {
 }
 
 #[tokio::test]
-async fn the_script_counts_incidents_as_a_gate_alone_does() {
+async fn the_server_script_counts_incidents_like_a_single_gate() {
     let Some(server) = RedisServer::start() else { return };
     let fleet = server.gate().await;
     let busy = script("local now = tonumber(ARGV[4])", NOTE_BUSY);
@@ -211,7 +211,7 @@ async fn the_script_counts_incidents_as_a_gate_alone_does() {
 }
 
 #[tokio::test]
-async fn nonsense_in_the_hash_is_ignored() {
+async fn invalid_stored_values_are_ignored() {
     let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     let now = server_now(&server).await;
@@ -259,7 +259,7 @@ async fn nonsense_in_the_hash_is_ignored() {
 }
 
 #[tokio::test]
-async fn without_the_server_there_is_no_slot_and_nobody_waits() {
+async fn without_the_server_a_gate_gets_no_slot_and_makes_no_call() {
     let Some(mut server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     server.kill();

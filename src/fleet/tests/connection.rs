@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn what_one_gate_forgets_the_others_forget_too() {
+async fn an_origin_that_one_gate_forgets_is_forgotten_by_all_gates() {
     let Some(server) = RedisServer::start() else { return };
     let first = server.gate().await;
     let (forget, forgotten) = mpsc::channel();
@@ -23,7 +23,7 @@ async fn what_one_gate_forgets_the_others_forget_too() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_repeated_later_changes_nothing() {
+async fn a_replayed_message_is_ignored() {
     let Some(server) = RedisServer::start() else { return };
     let mut settings = server.settings();
     settings.key = Some(Secret::new(b"a key that the gates share"));
@@ -57,7 +57,7 @@ async fn a_message_that_is_repeated_later_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_failed_subscription_is_repeated_and_told() {
+async fn a_failed_subscription_is_reported_and_retried() {
     let Some(server) = RedisServer::start() else { return };
     let acl = |rule: &'static str| [&b"ACL"[..], b"SETUSER", b"default", rule.as_bytes()];
     let other = server.gate().await;
@@ -75,7 +75,7 @@ async fn a_failed_subscription_is_repeated_and_told() {
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_is_made_again_without_a_call() {
+async fn a_lost_connection_is_restored_without_a_call() {
     let Some(server) = RedisServer::start() else { return };
     let (tell, told) = mpsc::channel();
     let gate = server
@@ -91,7 +91,7 @@ async fn a_connection_that_ends_is_made_again_without_a_call() {
 }
 
 #[tokio::test]
-async fn no_request_waits_for_a_killed_server_and_it_is_used_again_when_it_is_back() {
+async fn no_request_waits_for_a_killed_server_and_a_restarted_one_is_used() {
     let Some(mut server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     server.kill();

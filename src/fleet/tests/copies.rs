@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn an_older_fetch_than_the_gates_own_tells_it_nothing() {
+async fn a_shared_copy_older_than_the_gates_own_copy_is_not_used() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let now = SystemTime::now();
@@ -16,7 +16,7 @@ async fn an_older_fetch_than_the_gates_own_tells_it_nothing() {
 }
 
 #[tokio::test]
-async fn a_copy_past_its_time_goes_along_with_the_lease() {
+async fn an_expired_copy_is_returned_with_the_lease() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let old = fetched("# old", SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60));
@@ -31,7 +31,7 @@ async fn a_copy_past_its_time_goes_along_with_the_lease() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_counted_and_fetched_anew() {
+async fn an_unusable_shared_copy_is_counted_and_fetched_again() {
     let Some(server) = RedisServer::start() else { return };
     let writer = server.gate().await;
     share(&writer, lease(&writer).await, "# a").await;
@@ -80,7 +80,7 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
 }
 
 #[tokio::test]
-async fn gates_with_a_key_take_nothing_from_those_without() {
+async fn gates_with_a_key_reject_copies_of_gates_without_it() {
     let Some(server) = RedisServer::start() else { return };
     let open = server.gate().await;
     let mut settings = server.settings();

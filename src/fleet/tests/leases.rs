@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn one_gate_fetches_and_the_others_wait_for_what_it_writes() {
+async fn one_gate_fetches_and_the_others_wait_for_its_copy() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
@@ -18,7 +18,7 @@ async fn one_gate_fetches_and_the_others_wait_for_what_it_writes() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_gives_nothing_leaves_the_turn_to_the_next() {
+async fn after_a_fetch_without_a_result_another_gate_gets_the_lease() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
@@ -28,7 +28,7 @@ async fn a_fetch_that_gives_nothing_leaves_the_turn_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late() {
+async fn an_expired_lease_goes_to_another_gate_and_its_result_is_ignored() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
@@ -66,7 +66,7 @@ async fn a_stale_token_stays_stale_when_the_server_loses_its_memory() {
 }
 
 #[tokio::test]
-async fn tokens_grow_whatever_the_server_has_kept() {
+async fn lease_tokens_increase_whatever_value_the_server_has_stored() {
     let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     let key = gate.keys(&SiteDocument::ROBOTS_TXT, &site()).token;
@@ -86,7 +86,7 @@ async fn tokens_grow_whatever_the_server_has_kept() {
 }
 
 #[tokio::test]
-async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
+async fn a_lease_whose_answer_was_lost_is_released_after_the_fetch() {
     let Some(server) = RedisServer::start() else { return };
     let mut settings = server.settings();
     settings.call_timeout = Duration::from_millis(100);
@@ -118,7 +118,7 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
 }
 
 #[tokio::test]
-async fn a_lease_that_no_gate_wrote_keeps_no_gate_waiting() {
+async fn a_forged_lease_does_not_block_a_gate() {
     let Some(server) = RedisServer::start() else { return };
     let gate = server.gate().await;
     let key = gate.keys(&SiteDocument::ROBOTS_TXT, &site()).lease;
@@ -136,7 +136,7 @@ async fn a_lease_that_no_gate_wrote_keeps_no_gate_waiting() {
 }
 
 #[tokio::test]
-async fn a_lease_lasts_as_long_as_its_work() {
+async fn a_lease_is_renewed_while_its_holder_works() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;

@@ -102,7 +102,7 @@ fn both_formats_have_the_same_samples() {
 }
 
 #[test]
-fn every_word_of_a_closed_list_has_a_series_from_the_start() {
+fn every_known_label_value_has_a_series_from_the_start() {
     let text = Arc::new(Metrics::default()).text(snapshot(), Format::Prometheus);
     for error in ProxyError::ALL {
         let series = format!("robotgate_errors_total{{type=\"{}\"}} 0", error.as_str());

@@ -228,7 +228,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn it_does_what_the_model_says_and_forgets_nobody(events in events(), concurrency in 1..4_u32) {
+    fn the_limiter_agrees_with_the_model_and_leaves_no_request_waiting(events in events(), concurrency in 1..4_u32) {
         let mut model = Model::new(concurrency);
         for event in events {
             model.handle(event);

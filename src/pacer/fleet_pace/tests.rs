@@ -70,7 +70,7 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
 }
 
 #[tokio::test]
-async fn clients_that_leave_take_one_slot_of_the_others_at_most() {
+async fn clients_that_disconnect_waste_at_most_one_slot() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     let long = limits(GAP, 9 * GAP);
@@ -90,7 +90,7 @@ async fn clients_that_leave_take_one_slot_of_the_others_at_most() {
 }
 
 #[tokio::test]
-async fn a_request_that_waits_for_its_slot_is_held_back_by_a_pause() {
+async fn a_pause_refuses_a_request_that_waits_for_its_slot() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     let long = limits(GAP, 5 * GAP);
@@ -106,7 +106,7 @@ async fn a_request_that_waits_for_its_slot_is_held_back_by_a_pause() {
 }
 
 #[tokio::test]
-async fn other_limits_wake_a_request_that_waits_for_its_slot() {
+async fn changed_limits_wake_a_request_that_waits_for_its_slot() {
     for (delay, expected) in [(Some(GAP / 4), GAP / 4), (None, Duration::ZERO)] {
         let Some(server) = RedisServer::start() else { return };
         let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
@@ -133,7 +133,7 @@ async fn other_limits_wake_a_request_that_waits_for_its_slot() {
 }
 
 #[tokio::test]
-async fn a_gate_that_hears_of_a_pause_from_the_server_tells_those_who_wait() {
+async fn a_gate_remembers_a_pause_that_it_learns_of_from_the_server() {
     let Some(server) = RedisServer::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     first.note_busy(&site(), now(), Some(100 * GAP));
@@ -158,7 +158,7 @@ async fn a_gate_that_hears_of_a_pause_from_the_server_tells_those_who_wait() {
 }
 
 #[tokio::test]
-async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
+async fn a_scheduler_that_waits_until_any_gates_not_before_is_never_refused() {
     let Some(server) = RedisServer::start() else { return };
     let gates = [gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await];
     let at_once = limits(Duration::from_millis(100), Duration::ZERO);
@@ -185,7 +185,7 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
 }
 
 #[tokio::test]
-async fn without_the_server_the_pace_goes_by_on_loss() {
+async fn without_the_server_on_loss_sets_the_pace() {
     for (on_loss, gaps) in [
         (OnLoss::Share, Some(3)),
         (OnLoss::Local, Some(1)),

@@ -157,7 +157,7 @@ fn the_limit_of_open_files_bounds_idle_and_client_connections() {
 }
 
 #[test]
-fn one_client_gets_its_configured_limits_or_a_quarter_of_the_room() {
+fn a_client_gets_its_configured_limits_or_a_quarter_of_the_connections() {
     let limits = ClientLimits {
         client_connections: 100,
         client_requests: 5000,

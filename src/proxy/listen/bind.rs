@@ -23,7 +23,7 @@ pub struct ListenError {
 #[derive(Debug)]
 pub(super) enum Bound {
     Listening(Arc<TcpListener>),
-    Silent(TcpSocket),
+    NotListening(TcpSocket),
 }
 
 /// Sockets that share their ports with other sockets of robotgate, until this value is dropped. While a port is shared,
@@ -40,9 +40,9 @@ pub(super) fn bind(
     leaving: &[Socket],
     shared: &mut SharedPorts,
 ) -> Result<(Bound, SocketAddr), ListenError> {
-    let bound = silent(address, all, leaving, shared).and_then(|socket| {
+    let bound = bind_without_listening(address, all, leaving, shared).and_then(|socket| {
         let address = socket.local_addr()?;
-        Ok((Bound::Silent(socket), address))
+        Ok((Bound::NotListening(socket), address))
     });
     bound.map_err(|error| ListenError::new(address, speaks, error))
 }
@@ -78,7 +78,12 @@ fn has_listener(address: SocketAddr) -> bool {
     })
 }
 
-fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut SharedPorts) -> io::Result<TcpSocket> {
+fn bind_without_listening(
+    address: SocketAddr,
+    all: &[Socket],
+    leaving: &[Socket],
+    shared: &mut SharedPorts,
+) -> io::Result<TcpSocket> {
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
@@ -113,7 +118,7 @@ impl Bound {
     pub(super) fn listen(self, address: SocketAddr, speaks: Speaks) -> Result<Arc<TcpListener>, ListenError> {
         match self {
             Bound::Listening(socket) => Ok(socket),
-            Bound::Silent(socket) => {
+            Bound::NotListening(socket) => {
                 let listening = socket.listen(BACKLOG);
                 let socket = listening.map_err(|error| ListenError::new(address, speaks, error))?;
                 let socket = Arc::new(socket);
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_no_listener() {
+    fn a_client_connection_is_not_taken_for_a_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
 

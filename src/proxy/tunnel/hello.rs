@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_retry_request_is_told_from_other_answers() {
+    fn a_hello_retry_request_is_distinguished_from_other_answers() {
         let server_hello = |random: &[u8]| {
             let body = [&b"\x02\x00\x00\x26\x03\x03"[..], random, b"\x00\x13\x01\x00"].concat();
             [&b"\x16\x03\x03\x00\x2a"[..], &body].concat()

@@ -72,7 +72,7 @@ fn a_use_that_is_refused_without_a_robots_txt_is_the_same_in_a_replay() {
 }
 
 #[test]
-fn a_line_with_another_usage_is_different() {
+fn an_altered_usage_field_is_found() {
     let config = config_with("content-usage = 'enforce'");
     let line = logged(&config, "Trainer", URL, None);
     for (pointer, value, field) in [
@@ -94,7 +94,7 @@ fn a_line_with_another_usage_is_different() {
 }
 
 #[test]
-fn a_tdmrep_json_that_the_store_does_not_have_is_not_guessed() {
+fn a_decision_is_not_replayed_without_its_tdmrep_json() {
     let config = config_with("tdmrep = 'enforce'");
     let missing = Missing::Tdmrep(Sha256::of(RESERVED.as_bytes()));
     for path in ["/page", "/free"] {
@@ -191,7 +191,7 @@ fn what_if_shows_decisions_that_change_with_the_policy_or_the_purposes() {
 }
 
 #[test]
-fn another_robots_txt_is_decided_with_what_the_log_says_of_tdmrep_json() {
+fn a_decision_under_another_robots_txt_uses_the_logged_tdmrep_json() {
     let config = config_with("tdmrep = 'enforce'");
     let site = AnsweredSite::new(Some(&copy("User-agent: *\nDisallow: /x\n")), SystemTime::now(), &config);
     let decide = |line: Value| {

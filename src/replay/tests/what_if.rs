@@ -49,7 +49,7 @@ fn to_robots(origin: &str, text: &str) -> Scenario {
 }
 
 #[test]
-fn a_new_configuration_decides_again() {
+fn logged_decisions_are_decided_again_under_a_new_configuration() {
     const BOT_A: &str = "[[bot]]\nname = \"A\"\nuser-agents = [\"A\"]\n";
     const PRIVATE: &str = "https://a.example/private";
     const OPEN: &str = "https://a.example/private/open";
@@ -221,7 +221,7 @@ fn a_new_configuration_decides_again() {
 }
 
 #[test]
-fn a_client_is_identified_by_its_logged_proof_as_far_as_the_configuration_has_it() {
+fn a_client_is_identified_by_its_logged_proof_if_it_is_configured() {
     let old = config("[[bot]]\nname = 'A'\nuser-agents = ['A']\n");
     let url = "https://a.example/private/open";
     let proven = |identity: &str, matched_by: &str, user_agent: &str| {
@@ -307,7 +307,7 @@ fn a_client_is_identified_by_its_logged_proof_as_far_as_the_configuration_has_it
 }
 
 #[test]
-fn the_logged_address_proves_a_network() {
+fn a_logged_address_proves_a_bot_by_its_network_unless_it_is_masked() {
     let old = config("");
     let mut line = line(&old, "A", "GET", "https://a.example/private/open", &Found::Text(ROBOTS));
     let change = to_config("[[bot]]\nname = 'A'\nuser-agents = ['A']\nnetworks = ['127.0.0.0/8']");
@@ -319,7 +319,7 @@ fn the_logged_address_proves_a_network() {
 }
 
 #[test]
-fn a_user_agent_that_the_log_does_not_have_is_not_guessed() {
+fn a_decision_whose_user_agent_is_not_fully_logged_is_unknown() {
     let old = config("[[bot]]\nname = 'A'\nuser-agents = ['A/2*']\n");
     let change = to_config("[[bot]]\nname = 'A'\nuser-agents = ['A']\n");
     let line = line(&old, "A/2.1", "GET", "https://a.example/x", &Found::Text(ROBOTS));
@@ -338,7 +338,7 @@ fn a_user_agent_that_the_log_does_not_have_is_not_guessed() {
 }
 
 #[test]
-fn a_new_robots_txt_decides_for_its_site_alone() {
+fn a_new_robots_txt_affects_only_decisions_on_its_site() {
     let old = config(CONFIG);
     let change = to_robots("https://a.example", NEW);
     for (url, fetch, expected) in [
@@ -412,7 +412,7 @@ fn a_new_user_agent_asks_as_another_bot() {
 }
 
 #[test]
-fn what_the_network_or_the_moment_decided_stays() {
+fn decisions_that_depend_on_network_or_time_stay_as_logged() {
     let old = config(CONFIG);
     let mut line = line(&old, "A", "GET", "http://a.example/", &Found::Text(ROBOTS));
     for reason in ["egress", "pace", "unauthenticated", "identity"] {
@@ -453,7 +453,7 @@ fn changes_are_grouped_by_bot_site_and_rule() {
 }
 
 #[test]
-fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
+fn the_generated_cases_are_met_and_cover_each_bot_site_and_rule_once() {
     let old = config(CONFIG);
     let text = format!("{CONFIG}\n[robots]\nstrict-paths = false\n");
     let new = alone(&text);
@@ -506,7 +506,7 @@ fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
 }
 
 #[test]
-fn turns_and_waits_are_not_guessed() {
+fn the_effect_of_a_changed_wait_or_pace_is_not_guessed() {
     let old = config(CONFIG);
     let mut line = line(&old, "A", "GET", "https://a.example/x", &Found::Failed);
     (line["robots_error"], line["robots_status"]) = (json!(FetchError::Pending.to_string()), Value::Null);
@@ -529,7 +529,7 @@ fn turns_and_waits_are_not_guessed() {
 }
 
 #[test]
-fn a_site_without_a_robots_txt_is_decided_only_if_every_configuration_reads_its_status_alike() {
+fn a_stored_status_is_used_only_if_every_configuration_reads_it_alike() {
     let old = config(CONFIG);
     let line = line(&old, "A", "GET", "https://own.example/private", &Found::Text(ROBOTS)).to_string();
     let change = to_config("[[bot]]\nname = 'A'\nuser-agents = ['A']");

@@ -11,7 +11,7 @@ fn losses(body: &str, path: &str) -> Vec<(u32, LossReason)> {
 }
 
 #[test]
-fn each_loser_has_its_reason() {
+fn each_losing_rule_has_its_reason() {
     use LossReason::{DoesNotMatch, NeverMatches, ShorterMatch, TieAllowWins, TieEarlier};
     for (rules, path, expected) in [
         ("disallow: /", "/", vec![]),

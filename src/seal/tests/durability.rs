@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_kill_at_any_step_of_sealing_leaves_one_history() {
+fn a_kill_at_any_step_of_sealing_leaves_a_consistent_tree() {
     let mut checkpoints = 0;
     for (before, after) in [(0, 2), (250, 600), (511, 513)] {
         for steps in 0.. {
@@ -74,7 +74,7 @@ fn a_folder_belongs_to_one_log_and_one_sealer() {
 }
 
 #[test]
-fn what_is_no_log_leaves_no_folder() {
+fn sealing_a_file_that_is_not_a_log_creates_no_folder() {
     let bench = Bench::new();
     let error = bench.seal().unwrap_err().to_string();
     assert!(error.contains("audit.jsonl: there is no such file"), "{error}");
@@ -85,7 +85,7 @@ fn what_is_no_log_leaves_no_folder() {
 }
 
 #[test]
-fn a_folder_from_a_backup_grows_the_same_tree() {
+fn sealing_into_a_restored_backup_rebuilds_the_same_tree() {
     let bench = Bench::sealed(5);
     let copy = |from: &str, to: &str| {
         let _ = fs::remove_dir_all(bench.file(to));

@@ -84,7 +84,7 @@ fn a_kill_at_any_step_of_a_rotation_leaves_a_key_that_signs() {
 }
 
 #[test]
-fn a_folder_of_the_old_key_does_not_fit_an_announcement_of_a_new_one() {
+fn verify_rejects_a_folder_without_the_announced_new_key() {
     let bench = Bench::sealed(10);
     let stolen = bench.file("stolen");
     let copied = std::process::Command::new("cp")

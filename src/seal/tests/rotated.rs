@@ -47,7 +47,7 @@ fn rotated_files_are_sealed_to_their_end_under_any_name() {
 }
 
 #[test]
-fn a_new_folder_takes_the_rotated_files_too_and_a_copy_once() {
+fn a_new_folder_seals_rotated_files_too_and_skips_copies() {
     let bench = Bench::new();
     bench.append(0..3);
     bench.rotate("audit.jsonl.2");

@@ -146,7 +146,7 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
 }
 
 #[test]
-fn going_on_seals_each_line_that_is_not_sealed() {
+fn go_on_seals_every_line_that_is_not_sealed_yet() {
     type Edit = fn(&Bench);
     let cases: [(&str, Edit, u64); 6] = [
         ("a copy of an old line", |bench| bench.write(&(line(3) + "\n")), 1),
@@ -198,8 +198,8 @@ fn going_on_seals_each_line_that_is_not_sealed() {
 }
 
 #[test]
-fn a_truncated_copy_takes_no_sealed_line_away_unnoticed() {
-    // What logrotate does with `copytruncate`.
+fn copytruncate_loses_no_sealed_line_without_an_error() {
+    // Does what logrotate does with its option `copytruncate`.
     let copy_truncate = |bench: &Bench, to: &str| {
         fs::copy(bench.file("audit.jsonl"), bench.file(to)).unwrap();
         fs::write(bench.file("audit.jsonl"), "").unwrap();

@@ -96,7 +96,7 @@ fn a_part_of_the_log_is_verified_if_the_caller_says_so() {
 }
 
 #[test]
-fn erased_lines_stand_for_their_hashes_before_and_after_sealing() {
+fn erased_lines_count_as_their_hashes_before_and_after_sealing() {
     let bench = Bench::sealed(10);
     bench.append(10..12);
     bench.edit(|lines| {
@@ -280,7 +280,7 @@ fn a_proof_can_be_for_an_older_checkpoint_of_the_same_tree() {
 }
 
 #[test]
-fn an_erased_line_has_one_form() {
+fn an_erased_line_is_accepted_only_in_its_exact_form() {
     let bench = Bench::sealed(3);
     let good = erased(1);
     for bad in [
@@ -348,7 +348,7 @@ fn a_rewritten_log_is_found_even_if_older_files_may_be_missing() {
 }
 
 #[test]
-fn a_line_without_an_end_is_an_error_and_takes_no_memory() {
+fn a_line_longer_than_16_mib_is_an_error() {
     let bench = Bench::sealed(10);
     let log = fs::OpenOptions::new()
         .write(true)

@@ -89,7 +89,7 @@ async fn a_reduced_bound_is_reached_as_copies_are_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_state_visits_every_state_once() {
+async fn every_state_is_visited_once() {
     let (bench, mut calls) = Bench::new();
     for number in 0..100 {
         bench.fetch(&mut calls, &nth(number), answered(404, "")).await;
@@ -113,7 +113,7 @@ fn taken(bench: &Bench) -> Vec<(Origin, u64, u64)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_counted_for_an_evicted_origin_is_taken_once() {
+async fn the_tally_of_an_evicted_origin_is_taken_once() {
     let (bench, mut calls) = Bench::holding(64 * 1024);
     let file = file_of(8 * 1024);
     for number in 0..50 {

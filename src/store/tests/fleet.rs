@@ -43,7 +43,7 @@ async fn a_cold_origin_is_fetched_once_for_all_gates() {
 }
 
 #[tokio::test]
-async fn an_answer_that_fails_counts_for_all_gates_and_a_failure_to_reach_it_for_one() {
+async fn all_gates_share_a_5xx_answer_but_not_a_timeout() {
     let Some(server) = RedisServer::start() else { return };
     let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);
     let busy = origin("busy.example");
@@ -61,7 +61,7 @@ async fn an_answer_that_fails_counts_for_all_gates_and_a_failure_to_reach_it_for
 }
 
 #[tokio::test]
-async fn one_gate_refreshes_in_the_background_and_with_the_tag_that_another_got() {
+async fn one_gate_refreshes_a_copy_and_the_others_use_the_result() {
     let Some(server) = RedisServer::start() else { return };
     let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);
     let site = origin("a.example");
@@ -92,7 +92,7 @@ async fn one_gate_refreshes_in_the_background_and_with_the_tag_that_another_got(
 }
 
 #[tokio::test]
-async fn an_older_allow_all_in_the_store_opens_nothing() {
+async fn an_older_allow_all_from_the_fleet_is_not_used() {
     let Some(server) = RedisServer::start() else { return };
     let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);
     let site = origin("a.example");

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_counts_only_for_the_same_file() {
+    fn a_range_with_if_range_applies_only_if_the_date_matches() {
         let part = Selected::Part { first: 1, last: 99 };
         for (if_range, selected) in [
             (DATE, part),

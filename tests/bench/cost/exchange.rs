@@ -30,7 +30,7 @@ pub fn run(times: u64, is_allowed: bool, counter: fn() -> u64) -> u64 {
         let live = Live::new(config, LogFormat::default(), String::new()).unwrap();
         let open = planned.open(live.generation().listening()).unwrap();
         let nobody: ServeOperator = Arc::new(|_, _, _| {});
-        listeners.take_up(open, &live, &nobody);
+        listeners.start_accepting(open, &live, &nobody);
         let gate = listeners.addresses().into_iter();
         let (gate, _) = gate.into_iter().find(|(_, speaks)| *speaks == Speaks::Http).unwrap();
 

@@ -42,8 +42,8 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
             let crowded = starting.join().unwrap_or_else(|_| Err("it did not start".into()));
             let crowded =
                 crowded.and_then(|proxy| gather(&contender.plan, proxy.ok_or("there is no proxy to look at")?));
-            // Take the second measurement in a thread, so that the next proxy can start.
-            measuring.push((contender, scope.spawn(move || crowded.map(disperse))));
+            // Measure again in a thread, which first waits, so that the next proxy can be measured meanwhile.
+            measuring.push((contender, scope.spawn(move || crowded.map(measure_after_close))));
         }
         let row = |(contender, measuring): (&Contender, thread::ScopedJoinHandle<'_, Outcome<Memory>>)| Row {
             label: contender.label.clone(),
@@ -76,8 +76,8 @@ fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
 }
 
 /// Measures the proxy again some time after the connections were closed, and ends it.
-fn disperse((proxy, memory): (Running, Memory)) -> Memory {
-    thread::sleep(GIVING_BACK);
+fn measure_after_close((proxy, memory): (Running, Memory)) -> Memory {
+    thread::sleep(WAIT_AFTER_CLOSE);
     Memory {
         after: proxy.process().memory(),
         ..memory
@@ -108,4 +108,4 @@ impl Memory {
 }
 
 /// How long after the connections were closed the proxy's memory is measured again.
-const GIVING_BACK: Duration = Duration::from_secs(2);
+const WAIT_AFTER_CLOSE: Duration = Duration::from_secs(2);

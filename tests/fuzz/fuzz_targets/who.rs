@@ -136,14 +136,14 @@ fn basic(name: &str, secret: &[u8]) -> String {
     format!("Basic {}", BASE64.encode(&[name.as_bytes(), b":", secret].concat()))
 }
 
-/// Maximum length of a name, a colon and a secret that are read.
-const MOST: usize = 1024;
+/// Maximum length of name, colon and secret together that robotgate reads.
+const MAX_CREDENTIAL: usize = 1024;
 
 fn the_secret_proves_the_bot(bots: &Bots, name: &str, secret: &[u8]) {
     let value = basic(name, secret);
     let lower = value.replacen("Basic", "bAsIc  ", 1);
     let bare = value.trim_end_matches('=');
-    let fits = name.len() + 1 + secret.len() <= MOST;
+    let fits = name.len() + 1 + secret.len() <= MAX_CREDENTIAL;
     for value in [&*value, &lower, bare] {
         let shown = by_field(value.as_bytes());
         let proof = bots.prove(&shown);
@@ -171,7 +171,10 @@ fn other_secrets_prove_nothing(bots: &Bots, name: &str, secret: &[u8], value: &[
         let value = basic(name, other);
         let shown = by_field(value.as_bytes());
         let holds = matches!(bots.prove(&shown), Proof::Credential(_));
-        assert_eq!(holds, other == secret && name.len() + 1 + secret.len() <= MOST);
+        assert_eq!(
+            holds,
+            other == secret && name.len() + 1 + secret.len() <= MAX_CREDENTIAL
+        );
     }
     let several = Presented {
         credential: PresentedCredential::Several,

@@ -8,7 +8,7 @@ use crate::support::{CliOutput, Gate, Origin};
 const ROBOTS: &str = "User-agent: *\nAllow: /private/open\nDisallow: /private\nCrawl-delay: 5\n";
 
 #[tokio::test]
-async fn the_api_explains_what_the_command_explains() {
+async fn the_api_and_the_explain_command_give_the_same_report() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private/open/x");

@@ -95,7 +95,7 @@ async fn the_history_counts_decisions_and_says_what_stands_out() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_no_failure_of_the_site() {
+async fn a_client_that_does_not_read_is_not_counted_as_a_site_failure() {
     let origin = Origin::start()
         .robots(ROBOTS)
         .page("/large", &"x".repeat(64 << 20))
@@ -127,7 +127,7 @@ async fn a_client_that_does_not_read_is_no_failure_of_the_site() {
 }
 
 #[tokio::test]
-async fn what_is_forwarded_against_robots_txt_is_counted_apart_from_refusals() {
+async fn requests_forwarded_despite_robots_txt_are_not_counted_as_refusals() {
     let origin = Origin::start().robots(ROBOTS).page("/private", "page").spawn().await;
     let gate = Gate::with("[[bot]]\nname = 'Trial'\nuser-agents = ['Trial']\nenforcement = 'report'").await;
     for _ in 0..2 {
@@ -182,7 +182,7 @@ async fn what_is_forwarded_against_robots_txt_is_counted_apart_from_refusals() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_a_question_to_the_history_is_named() {
+async fn the_error_for_a_bad_history_query_says_what_is_wrong() {
     let gate = Gate::start().await;
     for (query, error) in [
         ("from=yesterday", "\"yesterday\" is not a time; write"),
@@ -232,7 +232,7 @@ async fn a_damaged_history_is_reported_and_replaced() {
 }
 
 #[tokio::test]
-async fn a_history_that_cannot_be_saved_stops_nothing() {
+async fn a_history_that_cannot_be_saved_does_not_stop_the_proxy() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let mut gate = Gate::start().await;
     // A folder in place of the file cannot be replaced by a file, whoever tries.

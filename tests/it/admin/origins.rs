@@ -64,7 +64,7 @@ async fn the_details_of_an_origin_have_its_file_and_its_verdicts() {
 }
 
 #[tokio::test]
-async fn the_list_in_parts_has_each_origin_once() {
+async fn a_paged_list_has_each_origin_once() {
     for cache in CACHES {
         let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
         let gate = gate_with(cache).await;

@@ -63,7 +63,7 @@ async fn the_latest_requests_are_decided_again_under_a_change() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_assumed_gets_an_error() {
+async fn an_invalid_change_to_assume_gets_an_error() {
     let gate = Gate::start().await;
     for (content, error) in [
         (json!({}), "the request names no change; send {\"robots\""),

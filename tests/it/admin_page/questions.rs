@@ -56,7 +56,7 @@ async fn the_page_says_which_requests_would_be_decided_otherwise() {
 }
 
 #[tokio::test]
-async fn several_urls_are_decided_also_with_another_robots_txt() {
+async fn pasted_urls_can_be_decided_with_another_robots_txt() {
     needs!("python3", "chromium");
     let (origin, gate) = (origin().await, Gate::start().await);
     let mut operator = Operator::open(&gate).await;

@@ -103,7 +103,7 @@ async fn status(gate: &Gate) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_left_out_appears_nowhere() {
+async fn masked_values_appear_nowhere() {
     let elsewhere = Origin::start().page("/r", ROBOTS).spawn().await;
     let to = elsewhere.url("/r?token=hunter2&v=1");
     let origin = Origin::start()
@@ -165,7 +165,7 @@ async fn what_is_left_out_appears_nowhere() {
 }
 
 #[tokio::test]
-async fn a_reload_masks_what_is_shown_from_then_on() {
+async fn after_a_reload_new_masks_apply_to_the_shown_refusals() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let url = origin.url("/private?token=hunter2");

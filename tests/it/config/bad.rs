@@ -298,7 +298,7 @@ fn the_error_names_the_type_that_was_found() {
 }
 
 #[test]
-fn the_message_is_as_documented() {
+fn an_error_shows_the_line_and_underlines_the_value() {
     let text = format!("{}[robots]\ndefault-ttl = \"24 hurs\"\n", "\n".repeat(10));
     let expected = r#"
 robotgate.toml:12:15: robots.default-ttl: "24 hurs" is not a duration; write a number and a unit, like "24h" or "5m 30s"

@@ -111,7 +111,7 @@ fn a_bot_with_a_missing_credential_is_reported() {
 }
 
 #[tokio::test]
-async fn a_bot_that_its_network_proves_is_told_to_write_no_credentials() {
+async fn check_advises_empty_credentials_for_a_bot_proven_by_its_network() {
     const WARNING: &str = "the bot \"LabBot\": no credential named \"LabBot\" is in the credentials file; to \
                            accept only its network as proof of this bot, write credentials = [] in its [[bot]], or else \
                            run: robotgate credential add LabBot --config ";
@@ -126,7 +126,7 @@ async fn a_bot_that_its_network_proves_is_told_to_write_no_credentials() {
 }
 
 #[test]
-fn a_bot_whose_name_cannot_be_a_credential_must_say_what_it_needs() {
+fn a_bot_whose_name_cannot_name_a_credential_must_list_its_proofs() {
     const MISTAKE: &str = "\"Acme Bot\" cannot be the name of a credential; write credentials = [\"NAME\"]";
     for (more, is_accepted) in [
         ("", false),

@@ -146,7 +146,7 @@ fn wrong_values_fail_in_the_parser_and_under_the_schema() {
 }
 
 #[test]
-fn the_limits_of_numbers_and_all_words_are_right_in_both() {
+fn the_parser_and_the_schema_accept_limits_choices_and_defaults() {
     needs!("python3", "python3-jsonschema");
     let mut documents = Vec::new();
     walk(&Config::schema(), "", &mut |dotted, property| {

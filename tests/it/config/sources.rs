@@ -33,7 +33,7 @@ fn error(set: &str) -> String {
 }
 
 #[test]
-fn the_option_wins_over_the_environment_and_that_over_the_file() {
+fn options_override_the_environment_which_overrides_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("robotgate.toml");
     fs::write(&file, FILE).unwrap();
@@ -107,7 +107,7 @@ fn a_canonical_text_with_overrides_can_be_read_again() {
 }
 
 #[test]
-fn mistakes_have_the_errors_of_the_file_and_name_their_place() {
+fn a_mistake_in_an_override_gets_the_usual_error_with_its_source() {
     for (set, first_line) in [
         (
             "proxy.lisen=1",

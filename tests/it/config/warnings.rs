@@ -41,7 +41,7 @@ async fn an_expired_tunnel_and_a_log_in_a_watched_folder_are_warnings() {
 }
 
 #[tokio::test]
-async fn check_warns_of_a_bot_that_is_recognised_by_another_name_than_a_robots_txt_is_searched_for() {
+async fn check_warns_if_the_user_agent_and_robots_agent_of_a_bot_differ() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gate.toml");
     for (bot, is_warned) in [
@@ -135,7 +135,7 @@ async fn a_start_and_a_reload_log_the_same_warnings() {
 }
 
 #[tokio::test]
-async fn check_takes_the_file_either_way_and_run_says_how_to_name_it() {
+async fn check_takes_the_file_as_argument_or_option_and_run_only_as_option() {
     for args in [
         &["check", "none.toml"][..],
         &["check", "--config", "none.toml"],

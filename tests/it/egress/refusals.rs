@@ -112,7 +112,7 @@ async fn a_name_with_only_closed_addresses_is_refused() {
 }
 
 #[tokio::test]
-async fn no_enforcement_opens_a_closed_address() {
+async fn report_and_exempt_do_not_open_a_closed_address() {
     let origin = open_origin().await;
     for enforcement in ["report", "exempt"] {
         let bot = format!("[[bot]]\nname = 'b'\nuser-agents = ['TestBot']\nenforcement = '{enforcement}'\n");

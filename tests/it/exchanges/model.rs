@@ -68,8 +68,8 @@ fn decisions_match_requests(went: &Went<'_>, requests: &[Message]) -> Result<(),
         ensure(entry.decision["forwarded"] == !ask.refused, || {
             format!("another verdict: {}", entry.decision)
         })?;
-        let is_misread = matches!(ask.fault, Some(Fault::Head(_)));
-        ensure(!is_misread, || {
+        let is_ambiguous = matches!(ask.fault, Some(Fault::Head(_)));
+        ensure(!is_ambiguous, || {
             format!("a head that can be read in two ways was decided on: {}", entry.decision)
         })?;
     }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{explain, explain_input, of_file, text};
+use super::{explain, explain_input, explain_robots, text};
 use crate::support::CliOutput;
 
 #[tokio::test]
 async fn explain_shows_the_winning_and_the_losing_rules() {
-    let output = of_file(SHOP, "ExampleBot/1.0", "https://shop.example/shop/sale/1").await;
+    let output = explain_robots(SHOP, "ExampleBot/1.0", "https://shop.example/shop/sale/1").await;
     assert_eq!(output.code, Some(0), "{}", output.errors);
     let expected = "\
 ALLOWED  https://shop.example/shop/sale/1
@@ -46,7 +46,7 @@ No --config was given, so the defaults apply; the running proxy may decide diffe
 
 #[tokio::test]
 async fn a_refused_url_has_refused_as_first_word_and_exit_status_1() {
-    let output = of_file(SHOP, "gptbot", "https://shop.example/").await;
+    let output = explain_robots(SHOP, "gptbot", "https://shop.example/").await;
     assert_eq!(output.code, Some(1), "{}", output.errors);
     let expected = "\
 REFUSED  https://shop.example/
@@ -154,7 +154,7 @@ Other lines of the file:
 #[tokio::test]
 async fn a_closed_host_does_not_hide_the_line_of_a_file() {
     let shown = |output: CliOutput| output.out.split("\n\nConsidered").next().map(str::to_owned);
-    let output = of_file(SHOP, "gptbot", "http://127.0.0.1:8000/").await;
+    let output = explain_robots(SHOP, "gptbot", "http://127.0.0.1:8000/").await;
     assert_eq!(output.code, Some(1));
     let expected = "\
 REFUSED  http://127.0.0.1:8000/
@@ -173,13 +173,13 @@ Without [egress], this would decide: line 7: Disallow: /
    9 | User-agent: *
   10 | Crawl-delay: 1";
     assert_eq!(shown(output).as_deref(), Some(expected));
-    let output = of_file(SHOP, "a", "http://127.0.0.1:8000/robots.txt").await;
+    let output = explain_robots(SHOP, "a", "http://127.0.0.1:8000/robots.txt").await;
     let sentence = "Without [egress], this would decide: The robots.txt itself may always be fetched.\n";
     assert!(output.out.contains(sentence), "{}", output.out);
 }
 
 #[tokio::test]
-async fn the_end_says_whether_these_are_only_the_defaults() {
+async fn explain_notes_that_the_defaults_apply_if_no_config_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("robotgate.toml");
     std::fs::write(&file, "").unwrap();
@@ -243,7 +243,7 @@ async fn explain_shows_the_delay_that_applies_and_what_sets_it() {
 
 #[tokio::test]
 async fn a_normalized_reading_that_decides_is_shown() {
-    let output = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
+    let output = explain_robots(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
     assert_eq!(output.code, Some(1), "{}", output.errors);
     let note = "The decision is based on the path, normalized: /shop?q\n";
     assert!(output.out.contains(note), "{}", output.out);
@@ -251,7 +251,7 @@ async fn a_normalized_reading_that_decides_is_shown() {
 
 #[tokio::test]
 async fn a_strict_reading_names_the_key_that_turns_it_off() {
-    let output = of_file(SHOP, "ExampleBot", "https://shop.example//shop").await;
+    let output = explain_robots(SHOP, "ExampleBot", "https://shop.example//shop").await;
     assert_eq!(output.code, Some(1), "{}", output.errors);
     let note =
         "The decision is based on the path as servers read it: /shop (robots.strict-paths = false turns this off)\n";
@@ -260,12 +260,12 @@ async fn a_strict_reading_names_the_key_that_turns_it_off() {
 
 #[tokio::test]
 async fn explain_says_that_no_group_or_no_rule_matches() {
-    let output = of_file("User-agent: b\nDisallow: /", "a", "https://shop.example/").await;
+    let output = explain_robots("User-agent: b\nDisallow: /", "a", "https://shop.example/").await;
     assert_eq!(output.code, Some(0));
     let sentence = "The file has no group for a and none for *, so it forbids nothing.";
     assert!(output.out.contains(sentence), "{}", output.out);
 
-    let output = of_file("User-agent: *\nDisallow: /a/b", "a", "https://shop.example/a/c").await;
+    let output = explain_robots("User-agent: *\nDisallow: /a/b", "a", "https://shop.example/a/c").await;
     assert_eq!(output.code, Some(0));
     let sentence = "The nearest rules:\n  line 2    Disallow: /a/b  does not match: fits only up to /a/\n";
     assert!(output.out.contains(sentence), "{}", output.out);
@@ -273,19 +273,19 @@ async fn explain_says_that_no_group_or_no_rule_matches() {
 
 #[tokio::test]
 async fn a_fragment_is_ignored_and_may_contain_anything() {
-    let output = of_file(SHOP, "a", "https://shop.example/shop#a b<").await;
+    let output = explain_robots(SHOP, "a", "https://shop.example/shop#a b<").await;
     assert_eq!((output.code, &*output.errors), (Some(1), ""));
 }
 
 #[tokio::test]
 async fn rules_that_match_partly_only_by_a_wildcard_are_shown_if_only_the_end_is_wrong() {
     let robots = "User-agent: *\nDisallow: /*/*?*ls=\nDisallow: *.css$\nDisallow: /b\nDisallow: /private/x\n";
-    let output = of_file(robots, "a", "https://shop.example/private/a/b?q").await;
+    let output = explain_robots(robots, "a", "https://shop.example/private/a/b?q").await;
     let sentence = "The nearest rules:\n  line 5    Disallow: /private/x  does not match: fits only up to /private/\n  \
                 and 3 more rules\n";
     assert!(output.out.contains(sentence), "{}", output.out);
 
-    let output = of_file(
+    let output = explain_robots(
         "User-agent: *\nDisallow: /b\nDisallow: /$\n",
         "a",
         "https://shop.example/private",
@@ -293,7 +293,7 @@ async fn rules_that_match_partly_only_by_a_wildcard_are_shown_if_only_the_end_is
     .await;
     assert!(!output.out.contains("nearest"), "{}", output.out);
 
-    let output = of_file(
+    let output = explain_robots(
         "User-agent: *\nDisallow: /*.pdf$\n",
         "a",
         "https://shop.example/a.pdf?page=2",
@@ -338,19 +338,19 @@ async fn explain_says_that_a_file_is_not_a_robots_txt() {
             "binary",
         ),
     ] {
-        let output = of_file(&file, agent, "https://shop.example/").await;
+        let output = explain_robots(&file, agent, "https://shop.example/").await;
         assert!(output.out.contains(sentence), "{}", output.out);
         let args = ["--json", "--robots", "-", "--agent", agent, "https://shop.example/"];
         assert_eq!(explain_input(&args, &file).await.json()["robots"]["looks_like"], code);
     }
-    let output = of_file(SHOP, "a", "https://shop.example/").await;
+    let output = explain_robots(SHOP, "a", "https://shop.example/").await;
     assert!(!output.out.contains("not a robots.txt"), "{}", output.out);
 }
 
 #[tokio::test]
 async fn control_characters_in_files_and_urls_are_escaped() {
     let robots = "User-agent: *\nDisallow: /[2J\u{1b}[2J\u{202e}\nCrawl-delay: \u{9b}31m\nAllow: /a\u{7}\n";
-    let output = of_file(robots, "a (\u{1b}b)", "https://shop.example/[2J\u{202e}\u{9b}").await;
+    let output = explain_robots(robots, "a (\u{1b}b)", "https://shop.example/[2J\u{202e}\u{9b}").await;
     let controls = output
         .out
         .chars()
@@ -406,7 +406,7 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
         ),
         (&long, "robotgate: the URL is longer than 16 KiB"),
     ] {
-        let output = of_file("", "a", url).await;
+        let output = explain_robots("", "a", url).await;
         assert_eq!(output.code, Some(1), "{url}");
         assert!(output.errors.starts_with(error), "{url}: {}", output.errors);
         assert_eq!(output.out, "", "{url}");
@@ -427,7 +427,7 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
 #[tokio::test]
 async fn rules_after_the_size_limit_are_ignored() {
     let robots = format!("User-agent: *\n{}Disallow: /\n", "# filling\n".repeat(52_000));
-    let output = of_file(&robots, "a", "https://shop.example/").await;
+    let output = explain_robots(&robots, "a", "https://shop.example/").await;
     assert_eq!(output.code, Some(0), "{}", output.errors);
     assert!(
         output.out.contains("robotgate uses only its first 500 KiB"),
@@ -461,7 +461,7 @@ async fn an_endless_file_is_read_up_to_the_limit() {
 async fn losing_rules_that_are_not_shown_are_counted() {
     let rules: String = (0..2000).map(|n| format!("Disallow: /a/{n}\n")).collect();
     let robots = format!("User-agent: *\nAllow: /a\n{rules}");
-    let output = of_file(&robots, "a", "https://shop.example/a/x").await;
+    let output = explain_robots(&robots, "a", "https://shop.example/a/x").await;
     assert!(output.out.contains("  and 1995 more rules\n"), "{}", output.out);
 
     let args = ["--json", "--robots", "-", "--agent", "a", "https://shop.example/a/x"];
@@ -474,7 +474,7 @@ async fn losing_rules_that_are_not_shown_are_counted() {
 #[tokio::test]
 async fn statements_are_not_marked_for_an_unidentified_bot() {
     for agent in ["Mozilla/5.0", "", "*"] {
-        let output = of_file(SHOP, agent, "https://shop.example/").await;
+        let output = explain_robots(SHOP, agent, "https://shop.example/").await;
         assert!(output.out.contains("for no bot: "), "{}", output.out);
         assert!(!output.out.contains("this bot)"), "{}", output.out);
         let sentence = "  line 10   Crawl-delay: 1  (for *)\n";
@@ -511,7 +511,7 @@ Disallow: private
 #[tokio::test]
 async fn a_given_file_shows_its_statements_even_if_it_does_not_decide() {
     let robots = "User-agent: FooBot\nCrawl-delay: 5\n\nUser-agent: *\nCrawl-delay: 1\n";
-    let output = of_file(robots, "FooBot", "https://shop.example/robots.txt").await;
+    let output = explain_robots(robots, "FooBot", "https://shop.example/robots.txt").await;
     assert_eq!(output.code, Some(0));
     assert!(output.out.contains("5  (for this bot)"), "{}", output.out);
     assert!(output.out.contains("1  (only for *)"), "{}", output.out);

@@ -45,7 +45,7 @@ async fn three_gates_and_two_hundred_requests_at_once_make_one_fetch() {
 }
 
 #[tokio::test]
-async fn a_copy_of_another_gate_decides_and_the_log_and_the_list_say_so() {
+async fn a_gate_uses_a_shared_copy_and_the_log_and_the_list_show_it() {
     needs!("redis-server");
     wait::until_async("an attempt without a late answer", async || {
         let (server, origin) = (Redis::start().await, origin().await);
@@ -149,7 +149,7 @@ async fn a_tdmrep_json_is_fetched_by_one_gate_and_forgotten_by_all() {
 }
 
 #[tokio::test]
-async fn what_an_operator_has_forgotten_no_gate_knows() {
+async fn forgetting_a_site_at_one_gate_forgets_it_at_all_gates() {
     needs!("redis-server");
     wait::until_async("an attempt without a late answer", async || {
         let (server, origin) = (Redis::start().await, origin().await);
@@ -224,7 +224,7 @@ async fn a_lease_that_is_lost_costs_one_more_fetch() {
 }
 
 #[tokio::test]
-async fn over_tls_with_a_password_and_a_key_that_the_gates_share() {
+async fn gates_share_copies_over_tls_with_a_password_and_a_key() {
     needs!("redis-server");
     wait::until_async("an attempt without a late answer", async || {
         let origin = origin().await;
@@ -273,7 +273,7 @@ async fn over_tls_with_a_password_and_a_key_that_the_gates_share() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_bot_is_stored() {
+async fn the_server_stores_no_data_of_requests() {
     needs!("redis-server");
     let (server, origin) = (Redis::start().await, origin().await);
     let gate = gate(&server.url()).await;

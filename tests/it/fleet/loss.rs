@@ -6,7 +6,7 @@ use super::{cache, connected, fetches, fleet, gate, origin, sites};
 use crate::support::{Fault, Gate, Link, Origin, Redis, Signal, programs::needs, refused, wait};
 
 #[tokio::test]
-async fn a_server_that_is_lost_fails_no_request_and_is_used_again_when_it_is_back() {
+async fn a_lost_server_fails_no_request_and_is_used_again_afterwards() {
     needs!("redis-server");
     let (mut server, origin) = (Redis::start().await, origin().await);
     let gate = gate(&server.url()).await;
@@ -32,7 +32,7 @@ async fn a_server_that_is_lost_fails_no_request_and_is_used_again_when_it_is_bac
 }
 
 #[tokio::test]
-async fn a_disturbed_connection_fails_no_request_and_is_used_again_afterwards() {
+async fn a_disturbed_connection_fails_no_request_and_recovers() {
     needs!("redis-server");
     let (server, origin) = (Redis::start().await, origin().await);
     let link = Link::to(server.socket()).await;
@@ -125,7 +125,7 @@ async fn an_answer_without_an_end_does_not_fill_the_memory() {
 }
 
 #[tokio::test]
-async fn an_operator_is_told_that_the_fleet_could_not_be_told_to_forget() {
+async fn forget_reports_that_the_server_of_the_fleet_could_not_be_told() {
     needs!("redis-server");
     let (mut server, origin) = (Redis::start().await, origin().await);
     let gate = gate(&server.url()).await;

@@ -130,7 +130,7 @@ async fn a_gate_with_a_wrong_clock_keeps_the_same_pace_and_the_same_pauses() {
 }
 
 #[tokio::test]
-async fn a_storm_of_429_stops_all_gates_for_as_long_as_the_site_asks() {
+async fn simultaneous_429_responses_pause_all_gates_for_the_retry_after() {
     needs!("redis-server");
     let pause = Duration::from_secs(2);
     wait::until_async("an attempt without a late answer", async || {
@@ -205,7 +205,7 @@ async fn a_long_crawl_delay_is_refused_with_the_same_time_by_all_gates() {
 }
 
 #[tokio::test]
-async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
+async fn a_scheduler_that_waits_until_any_gates_not_before_is_never_refused() {
     needs!("redis-server");
     wait::until_async("an attempt without a late answer", async || {
         let (server, origin) = (Redis::start().await, origin().await);
@@ -236,7 +236,7 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
 }
 
 #[tokio::test]
-async fn a_pause_that_one_gate_is_asked_for_holds_for_all() {
+async fn a_retry_after_to_one_gate_pauses_all_gates() {
     needs!("redis-server");
     wait::until_async("an attempt without a late answer", async || {
         let (server, origin) = (Redis::start().await, origin().await);
@@ -268,7 +268,7 @@ async fn a_pause_that_one_gate_is_asked_for_holds_for_all() {
 }
 
 #[tokio::test]
-async fn a_gate_that_is_told_of_a_pause_holds_back_at_once() {
+async fn a_gate_follows_a_pause_that_a_message_announces() {
     needs!("redis-server");
     let (server, origin) = (Redis::start().await, origin().await);
     let gate = paced(&server.url(), "").await;
@@ -323,7 +323,7 @@ async fn a_scheduler_can_ask_any_gate_of_the_fleet() {
 }
 
 #[tokio::test]
-async fn while_the_server_is_gone_a_gate_keeps_its_share_of_the_pace() {
+async fn while_the_server_is_lost_on_loss_sets_the_pace_of_a_gate() {
     needs!("redis-server");
     for (on_loss, seconds, cause) in [
         ("share", 1201..=1800, "delay"),
@@ -362,7 +362,7 @@ async fn while_the_server_is_gone_a_gate_keeps_its_share_of_the_pace() {
 }
 
 #[tokio::test]
-async fn a_reload_without_pace_lets_requests_that_wait_for_a_slot_go() {
+async fn a_reload_without_pace_releases_requests_that_wait_for_a_slot() {
     needs!("redis-server");
     let (server, origin) = (Redis::start().await, origin().await);
     let gate = Gate::start().await;

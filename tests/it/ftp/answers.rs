@@ -9,7 +9,7 @@ fn failing(verb: &'static str, reply: &str) -> super::server::Builder {
 }
 
 #[tokio::test]
-async fn each_answer_for_the_robots_txt_has_its_meaning() {
+async fn each_ftp_reply_for_a_robots_txt_has_the_expected_meaning() {
     for (builder, reason, status) in [
         (FtpServer::builder().file("/a", "b"), "no-robots", Some(404)),
         (
@@ -73,7 +73,7 @@ async fn each_answer_for_the_robots_txt_has_its_meaning() {
 }
 
 #[tokio::test]
-async fn the_rules_end_at_500_kib() {
+async fn rules_after_500_kib_are_ignored() {
     let mut robots = "User-agent: *\nDisallow: /private\n#".to_owned();
     robots += &"x".repeat(600 * 1024);
     robots += "\nDisallow: /late\n";
@@ -88,7 +88,7 @@ async fn the_rules_end_at_500_kib() {
 }
 
 #[tokio::test]
-async fn each_refusal_of_a_file_has_its_status() {
+async fn each_ftp_error_for_a_file_becomes_an_http_status() {
     for (verb, reply, status) in [
         ("RETR", "550 not here", 404),
         ("RETR", "553 bad name", 404),
@@ -113,7 +113,7 @@ async fn each_refusal_of_a_file_has_its_status() {
 }
 
 #[tokio::test]
-async fn the_copy_is_logged_kept_and_explained_like_any_other() {
+async fn a_robots_txt_over_ftp_is_logged_kept_and_explained_like_others() {
     let server = files().start().await;
     let gate = Gate::start().await;
     refused(&get(&gate, &server, "/private/x").await, "rule");

@@ -11,7 +11,7 @@ async fn gate(config: &str) -> Gate {
 }
 
 #[tokio::test]
-async fn data_connections_go_to_the_server_alone() {
+async fn data_connections_to_other_hosts_or_closed_ports_are_refused() {
     let inside = TcpListener::bind("127.0.0.2:0").await.expect("a free port");
     let port = inside.local_addr().expect("a bound socket has an address").port();
     let gate = gate("").await;
@@ -52,7 +52,7 @@ async fn data_connections_go_to_the_server_alone() {
 }
 
 #[tokio::test]
-async fn the_ports_of_data_connections_need_no_setting() {
+async fn data_connections_need_no_entry_in_egress_ports() {
     let server = files().start().await;
     let gate = Gate::with(&format!("[egress]\nports = [{}]", server.address().port())).await;
     assert_eq!(get(&gate, &server, "/pub/a.txt").await.text(), "0123456789");
@@ -92,7 +92,7 @@ async fn replies_without_end_are_cut_off() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up() {
+async fn a_silent_server_is_abandoned_after_the_read_timeout() {
     for verb in ["", "USER", "PASS", "TYPE", "PWD", "SIZE", "MDTM", "EPSV", "RETR"] {
         let server = files().on(verb, Answer::Silence).start().await;
         let gate = gate("[proxy]\nread-timeout = '300ms'").await;
@@ -109,7 +109,7 @@ async fn a_silent_server_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_leaves_is_a_fault() {
+async fn a_server_that_closes_the_connection_is_a_502() {
     for verb in ["", "USER", "TYPE", "SIZE", "RETR"] {
         let server = files().on(verb, Answer::Close).start().await;
         let gate = gate("").await;
@@ -122,7 +122,7 @@ async fn a_server_that_leaves_is_a_fault() {
 }
 
 #[tokio::test]
-async fn an_incomplete_file_has_no_good_end() {
+async fn an_incomplete_file_is_not_forwarded_as_complete() {
     for (size, content, reply) in [
         // The size is known, and all bytes came, but the server says that the transfer failed.
         ("213 10", "0123456789", "426 broken off"),
@@ -147,7 +147,7 @@ async fn an_incomplete_file_has_no_good_end() {
 }
 
 #[tokio::test]
-async fn a_file_that_grows_ends_at_its_size() {
+async fn a_file_that_grows_is_cut_at_its_announced_size() {
     let transfer = Answer::Transfer(b"0123456789 and more".to_vec(), "426 broken off");
     let server = files().on("RETR", transfer).start().await;
     let gate = gate("").await;
@@ -156,7 +156,7 @@ async fn a_file_that_grows_ends_at_its_size() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_the_transfer() {
+async fn a_transfer_whose_client_disconnects_is_logged_as_client_gone() {
     let server = FtpServer::builder().file("/a", vec![b'x'; 50_000_000]).start().await;
     let gate = gate("").await;
     let url = server.url("/a");

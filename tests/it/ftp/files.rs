@@ -1,6 +1,6 @@
 //! Files: their bytes and what the response says about them, parts of them, and requests that open no data connection.
 
-use super::{Answer, EXEMPT, asked_for_robots_txt_alone, files, get, server};
+use super::{Answer, EXEMPT, asked_only_for_robots_txt, files, get, server};
 use crate::support::{Gate, allowed, refused};
 
 const DATE: &str = "Sun, 01 Nov 2026 12:00:00 GMT";
@@ -51,19 +51,19 @@ async fn a_disallowed_file_is_refused_like_any_other_page() {
         (&"deny".into(), &2.into()),
         "{logged:#}"
     );
-    asked_for_robots_txt_alone(&server);
+    asked_only_for_robots_txt(&server);
 }
 
 #[tokio::test]
-async fn the_server_is_asked_for_nothing_before_the_decision_is_logged() {
+async fn no_file_is_requested_before_the_decision_is_logged() {
     let server = server().await;
     let gate = Gate::with("[audit]\npath = '/dev/full'").await;
     assert_eq!(get(&gate, &server, "/pub/a.txt").await.status, 503);
-    asked_for_robots_txt_alone(&server);
+    asked_only_for_robots_txt(&server);
 }
 
 #[tokio::test]
-async fn a_range_gets_its_part() {
+async fn a_range_request_gets_that_part_of_the_file() {
     let server = server().await;
     let gate = Gate::start().await;
     for (range, status, body, content_range) in [
@@ -88,7 +88,7 @@ async fn a_range_gets_its_part() {
 }
 
 #[tokio::test]
-async fn a_range_of_a_server_that_knows_none_gets_the_whole_file() {
+async fn a_server_without_ranges_sends_the_whole_file() {
     for verb in ["REST", "SIZE"] {
         let server = files().reply(verb, "502 not here").start().await;
         let gate = Gate::start().await;
@@ -143,7 +143,7 @@ async fn a_head_opens_no_data_connection() {
 }
 
 #[tokio::test]
-async fn other_methods_are_not_for_ftp() {
+async fn ftp_accepts_only_get_and_head() {
     let server = server().await;
     let gate = Gate::start().await;
     for method in ["PUT", "POST", "DELETE", "OPTIONS", "PROPFIND"] {
@@ -155,8 +155,8 @@ async fn other_methods_are_not_for_ftp() {
 }
 
 #[tokio::test]
-async fn an_old_server_is_asked_in_the_old_way() {
-    // Without EPSV, SIZE, MDTM and PWD.
+async fn a_server_without_modern_commands_still_serves_files() {
+    // This server does not know EPSV, SIZE, MDTM and PWD, and needs no password.
     let old = files()
         .reply("EPSV", "500 unknown command")
         .reply("SIZE", "500 unknown command")

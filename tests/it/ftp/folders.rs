@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Answer, FtpServer, asked_for_robots_txt_alone, files, get, server};
+use super::{Answer, FtpServer, asked_only_for_robots_txt, files, get, server};
 use crate::support::{End, Gate, allowed, refused};
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn the_path_of_a_folder_is_decided_with_its_slash() {
     let gate = Gate::start().await;
     refused(&get(&gate, &server, "/pub/").await, "rule");
     refused(&get(&gate, &server, "/pub;type=d").await, "rule");
-    asked_for_robots_txt_alone(&server);
+    asked_only_for_robots_txt(&server);
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn names_cannot_break_out_of_the_page() {
 }
 
 #[tokio::test]
-async fn a_server_without_mlsd_lists_in_the_way_of_ls() {
+async fn a_folder_of_a_server_without_mlsd_is_listed_with_list() {
     let list = "total 8\r\n\
         -rw-r--r--   1 ftp      ftp           10 Nov 01  2025 a file.txt\r\n\
         drwxr-xr-x   2 ftp      ftp         4096 Nov 01  2025 folder\r\n\
@@ -152,7 +152,7 @@ async fn a_folder_of_100_000_names_needs_little_memory() {
 }
 
 #[tokio::test]
-async fn an_incomplete_list_has_no_good_end() {
+async fn an_incomplete_list_is_not_forwarded_as_complete() {
     let endless_line = vec![b'x'; 100_000];
     for (content, reply) in [
         (&b"type=file; a\r\n"[..], "426 broken off"),

@@ -1,6 +1,6 @@
 //! The path that is decided is the path that is fetched, and no URL makes the server do anything else.
 
-use super::{asked_for_robots_txt_alone, get, server};
+use super::{asked_only_for_robots_txt, get, server};
 use crate::support::{CliOutput, Gate, allowed, refused};
 
 #[tokio::test]
@@ -46,12 +46,12 @@ async fn every_spelling_of_a_disallowed_path_is_refused() {
                 "{path}"
             );
         }
-        asked_for_robots_txt_alone(&server);
+        asked_only_for_robots_txt(&server);
     }
 }
 
 #[tokio::test]
-async fn a_rule_with_a_reserved_character_holds_for_its_escape() {
+async fn a_rule_with_a_reserved_character_matches_its_escaped_form() {
     let robots = "User-agent: *\nDisallow: /a@b\nDisallow: /c%20d\n";
     let server = super::FtpServer::builder().file("/robots.txt", robots).start().await;
     let gate = Gate::with("[robots]\nstrict-paths = false").await;
@@ -61,7 +61,7 @@ async fn a_rule_with_a_reserved_character_holds_for_its_escape() {
 }
 
 #[tokio::test]
-async fn no_url_sends_a_command_of_its_own() {
+async fn no_url_can_inject_an_ftp_command() {
     let server = server().await;
     let gate = Gate::start().await;
     let long = format!("/{}", "a".repeat(401));
@@ -131,7 +131,7 @@ async fn a_url_with_a_login_is_refused_and_its_password_forgotten() {
 }
 
 #[tokio::test]
-async fn the_user_of_anonymous_ftp_may_be_named() {
+async fn a_url_may_name_the_anonymous_user() {
     let server = server().await;
     let gate = Gate::start().await;
     for user in ["anonymous", "anonymous:me@", "ftp:me", "Anonymous:"] {
@@ -161,7 +161,7 @@ async fn ftp_can_be_switched_off() {
 }
 
 #[tokio::test]
-async fn ftp_comes_over_plain_proxy_requests_alone() {
+async fn ftp_works_only_over_plain_proxy_requests() {
     let server = server().await;
     let gate = Gate::start().await;
     let authority = server.address().to_string();

@@ -28,7 +28,7 @@ async fn a_malformed_page_response_is_an_error() {
 
     for (number, case) in cases.iter().enumerate() {
         println!("{}", case.name);
-        hurry(&gate, case).await;
+        shorten_time_outs(&gate, case).await;
         let url = origin.url(&format!("/case-{number}"));
         let (response, ()) = tokio::join!(gate.get(&url), others_are_served(&gate, &origin));
 
@@ -63,11 +63,11 @@ async fn a_malformed_page_response_is_an_error() {
     }
     let grown = gate.peak_memory().saturating_sub(before);
     assert!(grown < 50 << 20, "{} MiB more", grown >> 20);
-    one_record_for_each_request(&gate, &origin).await;
+    every_request_is_logged(&gate, &origin).await;
 }
 
 #[tokio::test]
-async fn a_malformed_robots_txt_response_closes_the_site() {
+async fn a_malformed_robots_txt_response_makes_the_site_unreachable() {
     let cases = cases();
     let replies: Vec<Reply> = cases.iter().map(|case| case.reply.clone()).collect();
     let origin = Origin::start()
@@ -85,7 +85,7 @@ async fn a_malformed_robots_txt_response_closes_the_site() {
     let before = gate.peak_memory();
 
     for (number, case) in cases.iter().enumerate() {
-        hurry(&gate, case).await;
+        shorten_time_outs(&gate, case).await;
         let url = origin.url_at(&format!("case-{number}.example"), "/x");
         let (response, ()) = tokio::join!(gate.get(&url), others_are_served(&gate, &origin));
 
@@ -103,7 +103,7 @@ async fn a_malformed_robots_txt_response_closes_the_site() {
 }
 
 /// Sets short time-outs before the first case that stops sending.
-async fn hurry(gate: &Gate, case: &Case) {
+async fn shorten_time_outs(gate: &Gate, case: &Case) {
     if case.is_silent() && gate.logged("configuration reloaded") == 0 {
         gate.reconfigure(QUICK);
         gate.reloaded(1).await;
@@ -171,7 +171,7 @@ async fn bytes_after_a_response_without_a_body_are_dropped() {
         }
         assert_eq!(connection.get(&origin.url("/next")).await.text(), "page", "{path}");
     }
-    one_record_for_each_request(&gate, &origin).await;
+    every_request_is_logged(&gate, &origin).await;
 }
 
 #[tokio::test]
@@ -283,9 +283,9 @@ async fn a_stalled_response_does_not_delay_other_clients() {
     }
 }
 
-/// Asserts that the log has every request that the origin received, and an end of each exchange. A request that was
-/// lost on a kept connection may be sent again, as part of the same exchange (RFC 9112 §9.3.1).
-async fn one_record_for_each_request(gate: &Gate, origin: &Origin) {
+/// Asserts that the log has exactly the requests for pages that the origin received, and an end of each exchange. A
+/// request that was lost on a kept connection may be sent again, as part of the same exchange (RFC 9112 §9.3.1).
+async fn every_request_is_logged(gate: &Gate, origin: &Origin) {
     let count = |record: &&Record| record["event"] == "decision";
     let (decisions, _) = gate.audited(gate.audit().iter().filter(count).count()).await;
     let logged: BTreeSet<String> = decisions.iter().map(|decision| decision["url"].to_string()).collect();

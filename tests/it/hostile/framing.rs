@@ -121,7 +121,7 @@ async fn a_body_with_two_lengths_is_forwarded_with_one_or_refused() {
 }
 
 #[tokio::test]
-async fn two_hosts_are_a_bad_request() {
+async fn two_host_fields_are_a_bad_request() {
     let (origin, gate) = start().await;
 
     let response = gate.get(&origin.url("/x")).header("Host", "other.example").await;

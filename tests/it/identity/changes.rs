@@ -138,7 +138,7 @@ async fn sighup_reads_the_credentials_file_again() {
 }
 
 #[tokio::test]
-async fn removing_a_credential_does_not_open_its_bot() {
+async fn a_bot_still_needs_a_proof_after_its_credential_is_removed() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = bound("").await;
     let url = origin.url("/x");

@@ -22,15 +22,15 @@ const WAYS: [Way; 5] = [
 ];
 
 #[derive(Clone, Copy, Debug)]
-enum Come {
+enum Outcome {
     /// Forwarded, as a request of this bot. The second value is how the bot was identified.
-    To(&'static str, &'static str),
+    ForwardedAs(&'static str, &'static str),
     /// Refused with 403 for this reason.
-    No(&'static str),
+    Refused(&'static str),
     /// Refused because a credential is missing.
-    Ask,
-    /// Refused because the credential is invalid. A CONNECT is not accepted.
-    Bad,
+    NeedsCredential,
+    /// Refused with 407 because the credential is invalid. Inside a CONNECT, the CONNECT itself is refused.
+    InvalidCredential,
 }
 
 const CHROME: &str = super::CHROME;
@@ -132,19 +132,21 @@ async fn a_credential_must_match_the_user_agent_over_every_way() {
             let response = ask(gate, origin, way, &path, credential, user_agent).await;
 
             let inside = matches!(way, Way::Inside(_));
-            let forwarded = matches!(come, Come::To(..));
+            let forwarded = matches!(come, Outcome::ForwardedAs(..));
             assert_eq!(origin.count(&path), usize::from(forwarded), "{row}");
             match come {
-                Come::To(..) => assert_eq!((response.status, &*response.text()), (200, "page"), "{row}"),
-                Come::No(reason) => assert_eq!(outcome(&response), (403, (*reason).to_owned()), "{row}"),
-                Come::Ask => {
+                Outcome::ForwardedAs(..) => assert_eq!((response.status, &*response.text()), (200, "page"), "{row}"),
+                Outcome::Refused(reason) => assert_eq!(outcome(&response), (403, (*reason).to_owned()), "{row}"),
+                Outcome::NeedsCredential => {
                     let status = if inside { 403 } else { 407 };
                     assert_eq!(outcome(&response), (status, "unauthenticated".to_owned()), "{row}");
                     // In the tunnel, the client would send the secret to the origin, so the response does not ask for
                     // one.
                     assert_eq!(response.text().contains("NAME:SECRET@"), !inside, "{row}");
                 }
-                Come::Bad => assert_eq!(outcome(&response), (407, "unauthenticated".to_owned()), "{row}"),
+                Outcome::InvalidCredential => {
+                    assert_eq!(outcome(&response), (407, "unauthenticated".to_owned()), "{row}")
+                }
             }
             // The decision is in the log before the response arrives.
             let record = gate
@@ -154,8 +156,8 @@ async fn a_credential_must_match_the_user_agent_over_every_way() {
                 .rfind(|record| record["event"] == "decision");
             let record = record.unwrap_or_else(|| panic!("{row}: no decision"));
             let (bot, identity) = match come {
-                Come::To(bot, identity) => (Some(*bot), *identity),
-                Come::Bad => (None, "failed"),
+                Outcome::ForwardedAs(bot, identity) => (Some(*bot), *identity),
+                Outcome::InvalidCredential => (None, "failed"),
                 _ if named.is_empty() => (None, "none"),
                 _ => (None, "credential"),
             };
@@ -172,7 +174,7 @@ async fn a_credential_must_match_the_user_agent_over_every_way() {
 }
 
 #[tokio::test]
-async fn no_enforcement_and_no_robots_txt_replace_a_required_proof() {
+async fn report_exempt_and_requests_for_robots_txt_still_need_a_proof() {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /\n")
         .anything("page")

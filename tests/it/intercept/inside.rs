@@ -185,7 +185,7 @@ async fn a_content_length_is_sent_only_if_it_is_unambiguous() {
 
 /// pingora starts a thread that wakes up 100 times a second once one of its time-outs is used.
 #[tokio::test]
-async fn no_timer_thread_runs() {
+async fn the_timer_thread_of_pingora_is_not_started() {
     let over_http_1 = Origin::start().anything("page").tls().spawn().await;
     let over_http_2 = Origin::start().anything("page").alpn(&["h2"]).spawn().await;
     let plain = Origin::start().anything("page").spawn().await;

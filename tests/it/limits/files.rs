@@ -41,7 +41,7 @@ async fn a_crawl_of_many_sites_leaves_open_files_for_clients() {
 }
 
 #[tokio::test]
-async fn a_limit_that_the_process_has_no_files_for_is_told_at_the_start_and_a_reload() {
+async fn start_and_reload_warn_of_a_limit_that_needs_too_many_open_files() {
     // Without the reserved files, there is room for (4096 - 64 - 2 * 128) / 2 connections.
     let at = |files: usize, config: &str| Gate::builder().open_files(files).config(config).start();
     let warned = |gate: &Gate| -> Vec<String> {

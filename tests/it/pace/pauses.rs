@@ -21,7 +21,7 @@ async fn after(answer: Reply) -> u64 {
 }
 
 #[tokio::test]
-async fn a_busy_site_gets_no_request_for_as_long_as_it_asks() {
+async fn a_429_or_503_pauses_the_site_for_its_retry_after_or_a_minute() {
     let date = |later: u64| httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(later));
     for (status, retry_after, within) in [
         (429, Some("600".to_owned()), 500..=600),
@@ -46,7 +46,7 @@ async fn a_busy_site_gets_no_request_for_as_long_as_it_asks() {
 }
 
 #[tokio::test]
-async fn of_two_fields_the_longer_pause_counts() {
+async fn the_longer_of_two_retry_after_fields_sets_the_pause() {
     for fields in [["5", "600"], ["600", "5"]] {
         let reply = fields
             .iter()
@@ -57,7 +57,7 @@ async fn of_two_fields_the_longer_pause_counts() {
 }
 
 #[tokio::test]
-async fn a_storm_of_answers_is_one_incident() {
+async fn simultaneous_429_responses_count_as_one_incident() {
     let latch = Latch::new();
     let site = site("User-agent: *\nDisallow: /private\n").await;
     site.change("/busy", Reply::status(429).after(&latch));
@@ -73,7 +73,7 @@ async fn a_storm_of_answers_is_one_incident() {
 }
 
 #[tokio::test]
-async fn other_answers_and_other_sites_pause_nothing() {
+async fn other_statuses_and_other_sites_cause_no_pause() {
     let (site, other) = (
         site("User-agent: *\nDisallow: /private\n").await,
         site("User-agent: *\nDisallow: /private\n").await,
@@ -90,7 +90,7 @@ async fn other_answers_and_other_sites_pause_nothing() {
 }
 
 #[tokio::test]
-async fn the_answer_to_a_fetch_of_a_robots_txt_counts() {
+async fn a_503_to_a_robots_txt_fetch_pauses_the_site() {
     let busy = Reply::status(503).header("Retry-After", "600");
     let site = Origin::start()
         .reply("/robots.txt", busy.clone())
@@ -117,7 +117,7 @@ async fn the_answer_to_a_fetch_of_a_robots_txt_counts() {
 }
 
 #[tokio::test]
-async fn a_redirected_robots_txt_cannot_pause_another_site_by_one_of_its_pages() {
+async fn a_robots_txt_redirect_to_a_busy_page_does_not_pause_the_other_site() {
     let other = Origin::start()
         .robots("")
         .reply("/limited", Reply::status(429).header("Retry-After", "86400"))

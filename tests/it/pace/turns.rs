@@ -24,7 +24,7 @@ fn order(site: &Origin) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn bots_take_turns_and_each_ones_requests_go_in_order() {
+async fn bots_take_turns_and_the_requests_of_each_bot_keep_their_order() {
     let gate = Gate::with(ONE_AT_A_TIME).await;
     let (site, latch, holds) = held(&gate).await;
     let mut waits = Vec::new();
@@ -88,7 +88,7 @@ async fn requests_beyond_the_concurrency_wait_without_a_connection() {
 }
 
 #[tokio::test]
-async fn a_short_delay_is_waited_for() {
+async fn requests_wait_for_a_short_delay() {
     let site = site(OPEN).await;
     let gate = Gate::with("[pace]\ndelay = '20ms'\nmax-wait = '10m'\n").await;
     let asked: Vec<_> = (0..8)
@@ -228,7 +228,7 @@ async fn a_request_that_waited_is_decided_again() {
 }
 
 #[tokio::test]
-async fn a_reload_with_a_shorter_delay_wakes_those_who_wait() {
+async fn a_reload_with_a_shorter_delay_wakes_waiting_requests() {
     let (site, gate) = (
         site(OPEN).await,
         Gate::with("[pace]\ndelay = '5m'\nmax-wait = '10m'\n").await,
@@ -242,7 +242,7 @@ async fn a_reload_with_a_shorter_delay_wakes_those_who_wait() {
 }
 
 #[tokio::test]
-async fn a_reload_without_the_section_lets_everyone_go() {
+async fn a_reload_without_the_pace_section_releases_waiting_requests() {
     let gate = Gate::start().await;
     gate.reconfigure(ONE_AT_A_TIME);
     gate.reloaded(1).await;

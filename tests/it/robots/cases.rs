@@ -32,7 +32,7 @@ fn the_rfc_cases_give_the_answers_of_google() {
 fn the_cases_with_an_rfc_answer_agree_in_the_rfc9309_profile() {
     let stated: Vec<Case> = all().filter(|case| case.rfc_allowed.is_some()).collect();
     assert_eq!(stated.len(), 99 + 21 + 123);
-    let wrong: Vec<String> = stated.iter().filter_map(Case::fault_to_the_letter).collect();
+    let wrong: Vec<String> = stated.iter().filter_map(Case::fault_in_rfc9309_profile).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -115,7 +115,7 @@ fn read((lines, count): (&str, usize)) -> Vec<Case> {
 // === impl Case ===
 
 impl Case {
-    fn fault_to_the_letter(&self) -> Option<String> {
+    fn fault_in_rfc9309_profile(&self) -> Option<String> {
         let robots = RobotsTxt::parse_as(Profile::Rfc9309, &self.body());
         let found = robots.agent(&self.agent).decide(&path_of_url(self.url.as_bytes()));
         let wanted = self.rfc_allowed.expect("each case of the RFC has its answer");

@@ -5,7 +5,7 @@
 //! Google's is in this file.
 
 /// How a profile interprets lines, patterns and paths.
-pub struct Reading {
+pub struct Interpretation {
     /// Returns the meaning of a line's key, and where the key ends. The line must have no comment and no surrounding
     /// white space.
     pub key: fn(&[u8]) -> Option<(Key, usize)>,
@@ -31,7 +31,7 @@ pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
 
 // === impl Reading ===
 
-impl Reading {
+impl Interpretation {
     /// Returns whether `agent` may fetch `url`, and the line that decides (0 if no rule does).
     pub fn decide(&self, body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
         let path = (self.path)(&path(url));
@@ -89,7 +89,7 @@ impl Reading {
 pub const LONGEST_LINE: usize = 16_663;
 
 /// The profile of Google's parser.
-const GOOGLE: Reading = Reading {
+const GOOGLE: Interpretation = Interpretation {
     key: lenient_key,
     pattern: escape,
     path: <[u8]>::to_vec,

@@ -2,7 +2,7 @@
 //!
 //! Lines, groups and product tokens are parsed in the same way as by Google's parser, so the model does that.
 
-use super::model::{Key, Reading, path, trim};
+use super::model::{Interpretation, Key, path, trim};
 
 /// Returns whether `agent` may fetch `url`, and the line that decides (0 if no rule does).
 pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
@@ -13,7 +13,7 @@ pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
     READING.decide(body, agent, url)
 }
 
-const READING: Reading = Reading {
+const READING: Interpretation = Interpretation {
     key,
     pattern,
     path: spelled,

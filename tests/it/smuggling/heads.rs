@@ -2,7 +2,7 @@
 
 mod payloads;
 
-use self::payloads::{FRAMINGS, HEADS};
+use self::payloads::{FRAMING_FIELDS, HEADS};
 use super::{Scene, WAYS, Way, is_refused, responses};
 
 /// A request that an origin would see as a separate one if the request before it ends early.
@@ -12,7 +12,7 @@ const SMUGGLED: &str = "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-A
 async fn a_request_with_two_framings_is_refused() {
     let scene = Scene::start().await;
     for way in WAYS {
-        for (name, rest, cause) in FRAMINGS {
+        for (name, rest, cause) in FRAMING_FIELDS {
             let head = "POST {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n";
             let payload = scene.payload(way, &format!("{head}{rest}{SMUGGLED}"));
             let received = responses(scene.send(way, &payload).await).await;
@@ -76,7 +76,7 @@ async fn an_unreadable_host_is_refused_even_if_target_and_field_agree() {
 }
 
 #[tokio::test]
-async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
+async fn a_tunnel_serves_only_the_host_that_it_was_opened_to() {
     let scene = Scene::start().await;
     let other = &scene.plain;
     let head = |target: &str, host: &str| {

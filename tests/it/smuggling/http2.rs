@@ -247,7 +247,7 @@ async fn a_stream_for_another_host_gets_an_error_with_the_cause() {
 }
 
 #[tokio::test]
-async fn a_flood_of_field_blocks_ends_the_connection() {
+async fn a_flood_of_field_blocks_or_resets_ends_the_connection() {
     let scene = Scene::start().await;
     let mut frames = open(&scene).await;
     // Send an endless head, one frame after the other.

@@ -83,7 +83,7 @@ async fn the_refusal_and_the_log_say_what_the_site_says() {
 }
 
 #[tokio::test]
-async fn what_is_only_reported_is_forwarded_and_said() {
+async fn a_use_that_is_only_reported_is_forwarded_and_logged() {
     let gate = Gate::with(&config("content-signal = \"off\"")).await;
     let origin = site(&format!("{USAGE}Content-Signal: ai-train=no\n")).await;
     let field = allowed(
@@ -114,7 +114,7 @@ async fn what_is_only_reported_is_forwarded_and_said() {
 }
 
 #[tokio::test]
-async fn an_unknown_purpose_can_be_refused() {
+async fn a_purpose_that_the_site_does_not_mention_can_be_refused() {
     let gate = Gate::with(&config(
         "content-usage = \"enforce\"\ntdmrep = \"off\"\nunknown = \"deny\"",
     ))
@@ -134,7 +134,7 @@ async fn an_unknown_purpose_can_be_refused() {
 }
 
 #[tokio::test]
-async fn requests_inside_a_connect_are_decided_alike() {
+async fn usage_is_decided_for_intercepted_requests_too() {
     for protocol in [Alpn::Http1, Alpn::Http2] {
         let gate = Gate::with(&config("content-usage = \"enforce\"")).await;
         let origin = Origin::start().tls().robots(USAGE).anything("page").spawn().await;

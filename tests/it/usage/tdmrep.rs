@@ -190,7 +190,7 @@ async fn a_fetch_is_logged_and_its_text_stored_before_a_decision() {
 }
 
 #[tokio::test]
-async fn a_site_without_a_usable_file_says_nothing() {
+async fn a_missing_or_unusable_tdmrep_json_reserves_nothing() {
     let whole = |length: usize| {
         let all = r#"[{"location": "/", "tdm-reservation": 1}]"#;
         all.to_owned() + &"\n".repeat(length - all.len())
@@ -281,7 +281,7 @@ async fn a_file_behind_redirects_counts_for_the_first_origin() {
 }
 
 #[tokio::test]
-async fn a_request_that_gives_up_waiting_is_refused_if_the_file_could_refuse_it() {
+async fn after_the_wait_a_request_is_refused_if_the_file_could_refuse_it() {
     for (policy, reason) in [("report", "no-rule"), ("enforce", "usage")] {
         let origin = site(Reply::script([Step::Stall])).await;
         let config = MINER.replace("\"enforce\"", &format!("\"{policy}\""));
@@ -309,7 +309,7 @@ async fn a_request_that_gives_up_waiting_is_refused_if_the_file_could_refuse_it(
 }
 
 #[tokio::test]
-async fn the_last_answer_counts_while_the_site_fails() {
+async fn the_last_tdmrep_json_applies_while_the_site_fails() {
     let origin = site(file(FILE)).await;
     let gate = Gate::with(&format!("{MINER}\n{BRIEF}")).await;
     let url = origin.url("/reserved");
@@ -398,7 +398,7 @@ async fn an_unchanged_file_is_confirmed_by_a_304() {
 }
 
 #[tokio::test]
-async fn nothing_is_fetched_for_bots_that_do_not_mine() {
+async fn no_tdmrep_json_is_fetched_for_bots_that_do_not_mine() {
     let origin = site(file(FILE)).await;
     let url = origin.url("/reserved");
     let idle = MINER.replace("\"search\", \"tdm\"", "\"search\", \"ai-train\"");
@@ -417,7 +417,7 @@ async fn nothing_is_fetched_for_bots_that_do_not_mine() {
 const MEMORY_WITHOUT_PAGES: u64 = (256 << 20) - (16 << 20);
 
 #[tokio::test]
-async fn nothing_is_fetched_where_robots_txt_decides_without_it() {
+async fn no_tdmrep_json_is_fetched_if_robots_txt_decides_without_it() {
     let origin = site(file(FILE)).await;
     let gate = Gate::with(MINER).await;
     refused(&gate.get(&origin.url("/private/reserved")).await, "rule");
@@ -430,7 +430,7 @@ async fn nothing_is_fetched_where_robots_txt_decides_without_it() {
 }
 
 #[tokio::test]
-async fn a_reload_changes_who_mines_and_keeps_the_files() {
+async fn a_reload_can_change_which_bots_mine_and_keeps_the_files() {
     let origin = site(file(FILE)).await;
     let url = origin.url("/reserved");
     let gate = Gate::start().await;
@@ -489,7 +489,7 @@ async fn a_forgotten_site_is_asked_for_both_files_again() {
 }
 
 #[tokio::test]
-async fn a_site_is_forgotten_while_no_bot_mines_too() {
+async fn a_tdmrep_json_can_be_forgotten_while_no_bot_mines() {
     let origin = site(file(FILE)).await;
     let gate = Gate::start().await;
     gate.reconfigure(MINER);

@@ -123,5 +123,5 @@ fn the_text_is_shown_with_line_numbers() {
     ] {
         assert_eq!(numbered(text, Paint::none()), shown);
     }
-    assert_eq!(tamed(b"a\x1b\r\nb"), "a\\u{1b}\nb\n");
+    assert_eq!(escaped(b"a\x1b\r\nb"), "a\\u{1b}\nb\n");
 }

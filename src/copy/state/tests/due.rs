@@ -174,7 +174,7 @@ fn a_clock_set_back_does_not_shorten_the_grace_period() {
 }
 
 #[test]
-fn a_wrong_clock_during_one_failure_does_not_open_the_origin() {
+fn a_wrong_clock_during_one_failure_does_not_end_the_grace_period() {
     let history = History::new()
         .then(50 * DAYS, time_out())
         .then(10 * DAYS, time_out())

@@ -114,7 +114,7 @@ fn a_status_gets_its_meaning_from_the_current_profile() {
 }
 
 #[test]
-fn a_fetch_under_the_old_profile_leaves_all_copies_in_it() {
+fn a_fetch_under_the_old_profile_parses_all_copies_with_it() {
     let received = History::new().then(0, received(200, TYPO)).read_under(rfc9309());
     let state = |history: History, fetched| {
         let mut late = History {

@@ -122,7 +122,7 @@ fn an_answer_ends_the_failures_under_any_policy() {
 }
 
 #[test]
-fn an_origin_that_the_egress_guard_refuses_never_opens() {
+fn an_origin_that_the_egress_guard_refuses_is_always_denied() {
     let prohibited = Fetched::Failed(FetchError::Prohibited("10.0.0.1 is a private address".to_owned()).into());
     for then in [Then::LastCopy, Then::Allow] {
         let unknown = History::under(policy(HOUR, then, WithoutCopy::Allow));

@@ -177,7 +177,7 @@ fn a_refusal_for_a_prohibited_address_says_its_kind() {
 }
 
 #[test]
-fn the_decision_field_marks_what_report_lets_through() {
+fn the_decision_field_marks_requests_that_report_forwards() {
     for (enforcement, reason, forwarded, params) in [
         (
             Enforcement::Enforce,
@@ -217,7 +217,7 @@ fn the_decision_field_marks_what_report_lets_through() {
 }
 
 #[test]
-fn every_verdict_and_reason_makes_a_field_that_parses() {
+fn every_reason_gives_a_valid_decision_field() {
     for reason in Reason::ALL {
         for verdict in [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable] {
             let decision = decided(verdict, reason);

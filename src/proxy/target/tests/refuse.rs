@@ -127,7 +127,7 @@ fn each_error_says_what_to_change() {
 }
 
 #[test]
-fn an_ftp_url_is_for_a_get_or_head_of_an_unambiguous_path() {
+fn an_ftp_url_needs_get_or_head_and_an_unambiguous_path() {
     for (method, target, error) in [
         ("PUT", &b"ftp://a.example/x"[..], TargetError::FtpMethod),
         ("OPTIONS", b"ftp://a.example", TargetError::FtpMethod),

@@ -189,7 +189,7 @@ fn findings_about_conflicting_rules_are_reported() {
 }
 
 #[test]
-fn messages_quote_the_text_that_is_lost() {
+fn messages_quote_the_text_that_is_wrong() {
     for (file, message) in [
         (
             "User-agent: Googlebot Disallow: /",
@@ -225,7 +225,7 @@ fn messages_quote_the_text_that_is_lost() {
 }
 
 #[test]
-fn rules_that_no_agent_shares_are_not_compared() {
+fn rules_of_groups_with_different_agents_are_not_compared() {
     check(&[
         (b"User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /a", &[]),
         // `Disallow: /a/b/c` could be removed for `b`, but not for `a`, which also has `Allow: /a/b`.
@@ -241,7 +241,7 @@ fn rules_that_no_agent_shares_are_not_compared() {
 }
 
 #[test]
-fn a_repeated_agent_line_with_more_text_is_not_to_be_removed() {
+fn lint_does_not_advise_removing_a_repeated_agent_with_more_text() {
     let findings = lint(b"User-agent: a\nDisallow: /a\nUser-agent: a\nUser-agent: A\nUser-agent: a*\nDisallow: /b");
     let repeated = findings.iter().filter(|finding| finding.code == RepeatedAgent);
     let reported: Vec<_> = repeated

@@ -64,7 +64,7 @@ impl Client {
             if let Err(error) = self.connection(&stage).await {
                 self.tally.error(&error);
                 // Do not flood a proxy that refuses connections.
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
         self.tally
@@ -148,7 +148,7 @@ impl Client {
         }
         let mut streams = JoinSet::new();
         for _ in 0..stage.plan.streams {
-            let mut stream = self.twin();
+            let mut stream = self.with_own_tally();
             let http = http.clone();
             streams.spawn(async move {
                 if let Err(error) = stream.stream(&http).await {
@@ -178,7 +178,7 @@ impl Client {
     }
 
     /// Returns a client with its own tally.
-    fn twin(&self) -> Self {
+    fn with_own_tally(&self) -> Self {
         Self {
             stage: self.stage.clone(),
             number: self.number,
@@ -219,4 +219,4 @@ impl Client {
     }
 }
 
-const BREATH: Duration = Duration::from_millis(5);
+const RETRY_PAUSE: Duration = Duration::from_millis(5);

@@ -4,8 +4,9 @@
 /// The name, the request, and text that the response must contain.
 pub type Payload = (&'static str, &'static str, &'static str);
 
-/// Heads with fields that define the content's length. Each is sent with another request after it.
-pub const FRAMINGS: &[Payload] = &[
+/// Fields that define the content's length, and content. Each is sent after the start of a head, and before another
+/// request.
+pub const FRAMING_FIELDS: &[Payload] = &[
     (
         "CL.TE",
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

@@ -14,7 +14,7 @@ impl Gate {
     /// Returns the records of requests and of fetches so far. Ignores an incomplete last line.
     pub fn audit(&self) -> Vec<Record> {
         let mut records = self.whole_audit();
-        records.retain(|record| !OF_SERVICE.iter().any(|event| record["event"] == *event));
+        records.retain(|record| !OTHER_EVENTS.iter().any(|event| record["event"] == *event));
         records
     }
 
@@ -84,8 +84,8 @@ impl Gate {
     }
 }
 
-/// The events that are neither about a request nor about a fetch.
-const OF_SERVICE: [&str; 5] = ["robots-changed", "start", "stop", "reload", "forget"];
+/// The events that [`Gate::audit`] leaves out, because they are not about a single request or fetch.
+const OTHER_EVENTS: [&str; 5] = ["robots-changed", "start", "stop", "reload", "forget"];
 
 /// Reads the records in a file. Returns no records if there is no file.
 pub fn read(path: &Path) -> Vec<Record> {

@@ -126,8 +126,9 @@ impl Reply {
         self
     }
 
-    /// Sends no Content-Length. The content ends when the connection is closed, or over HTTP/2 when the stream ends.
-    pub fn without_length(mut self) -> Self {
+    /// Sends no Content-Length and not the body of the message. The content is what the steps send, until they close
+    /// the connection, or over HTTP/2 the stream.
+    pub fn without_message_body(mut self) -> Self {
         self.message_mut().framed = false;
         self
     }

@@ -12,7 +12,7 @@ async fn the_body_of_a_withdrawn_response_is_not_read_to_its_end() {
             false => Reply::status(404),
             true => Reply::status(200)
                 .header("Content-Usage", "train-ai=n")
-                .without_length()
+                .without_message_body()
                 .then(Step::Endless(PAGE.repeat(1000).into())),
         };
         let origin = Origin::start().otherwise(endless);
@@ -47,7 +47,7 @@ async fn the_robots_txt_itself_is_never_withdrawn() {
 
 /// Over HTTP/1.1, some servers and parsers differ in what a field is.
 #[tokio::test]
-async fn a_field_counts_in_any_form_and_only_in_the_final_head() {
+async fn a_usage_field_applies_in_any_form_but_only_in_the_final_head() {
     let fields = |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n{text}\r\n\r\nour text");
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </x.css>; rel=preload\r\n";
     let trailer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Content-Usage\r\n\r\n\

@@ -34,7 +34,7 @@ async fn a_label_that_is_repeated_is_logged_once() {
 }
 
 #[tokio::test]
-async fn without_a_line_in_the_log_the_bot_gets_neither_the_response_nor_the_refusal() {
+async fn a_withdrawn_response_that_cannot_be_logged_is_a_503() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("audit.pipe");
     mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
