@@ -81,7 +81,8 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // An interrupted creation would have left the missing file in this folder, under a temporary name.
+            // An interrupted creation leaves the missing file in its folder, under a temporary name. If the folder is
+            // missing too, no creation was interrupted.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }
@@ -166,8 +167,8 @@ impl Authority {
         &self.chain.subject
     }
 
-    /// Returns the extensions that RFC 5280 §4.2.1 requires but the certificates of the file lack. If there are any,
-    /// strict clients refuse the leaves.
+    /// Returns what RFC 5280 §4.2.1 requires but the certificates of the file lack, such as `keyUsage`. If they lack
+    /// anything, strict clients refuse the leaves.
     pub fn lacks(&self) -> &[&'static str] {
         &self.chain.lacks
     }

@@ -49,10 +49,10 @@ words! {
     /// `Robots-Decision` uses `report`.
     #[derive(Default)]
     pub enum Enforcement {
-        /// The request is refused.
+        /// A disallowed request is refused.
         #[default]
         Enforce = "enforce",
-        /// The request is forwarded, and the log says that it is disallowed.
+        /// A disallowed request is forwarded, and the log says that it is disallowed.
         Report = "report",
         /// No robots.txt is consulted. This is for fetchers that a user triggers and for security scanners: RFC 9309
         /// does not apply to them.
@@ -64,7 +64,7 @@ words! {
     /// What happens to a request that names no bot.
     #[derive(Default)]
     pub enum Unidentified {
-        /// The request is refused. With `identity.enforcement = "report"`, it is forwarded, and the log says so.
+        /// The request is refused. With `identity.enforcement = "report"`, it is forwarded, but the verdict is `deny`.
         #[default]
         Deny = "deny",
         /// The rules for `*` apply.

@@ -307,7 +307,8 @@ impl Config {
         })
     }
 
-    /// Finds bots as which no client can be identified, because every client needs a proof.
+    /// If every client needs a proof, returns a warning for each bot that accepts no proof: no client can be identified
+    /// as such a bot.
     fn bots_without_proof(&self) -> impl Iterator<Item = String> {
         let bots = self.bots.iter().filter(|_| self.identity.required);
         bots.filter(|bot| !bot.accepted_proofs.are_required()).map(|bot| {

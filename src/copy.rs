@@ -3,6 +3,8 @@
 //!
 //! This module does no I/O and reads no clock. [`crate::store`] keeps the copies, and [`crate::fetch`] fetches them.
 //!
+//! The submodules to read first:
+//!
 //! - `policy`: the configured times and limits.
 //! - `meaning`: what a response means, for example a 429.
 //! - `freshness`: how long a response applies.

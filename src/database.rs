@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub(crate) struct DatabaseKind<T> {
-    /// For log messages, such as "the cache file".
+    /// What log messages call the file, such as "the cache file".
     pub(crate) name: &'static str,
     /// What the loss of a damaged file means: a sentence for the log, without its full stop.
     pub(crate) loss: &'static str,
@@ -86,7 +86,7 @@ fn open<T>(kind: &DatabaseKind<T>, path: &Path, cache_bytes: usize, check: Check
         })?;
     }
     let mut options = OpenOptions::new();
-    // The file tells which sites the bots visit, so not all users may read it.
+    // The file shows which sites the bots visit, so not all users may read it.
     options.read(true).write(true).mode(0o640);
     let (file, is_new) = match options.clone().create_new(true).open(path) {
         Ok(file) => (file, true),
@@ -100,7 +100,7 @@ fn open<T>(kind: &DatabaseKind<T>, path: &Path, cache_bytes: usize, check: Check
             open(kind, path, cache_bytes, check)
         }
         Err(error) if is_new && !matches!(error, FileError::Locked) => {
-            // Remove the incomplete file, which the next start would take for a damaged one.
+            // Remove the incomplete file, which the next start would treat as damaged.
             let _ = fs::remove_file(path);
             Err(error)
         }
@@ -164,7 +164,7 @@ fn move_aside<T>(kind: &DatabaseKind<T>, path: &Path, damaged: &File, what: &str
         )));
     }
     let mut aside = beside.into_os_string();
-    // The time has no colons, because some programs take the text before a colon for a host name.
+    // The time has no colons, because some programs treat the text before a colon as a host name.
     aside.push(Timestamp(SystemTime::now()).to_string().replace(':', ""));
     fs::rename(path, &aside).map_err(|error| {
         stays(format!(
@@ -270,7 +270,7 @@ pub enum FileError {
     Closed,
 }
 
-/// Returns the rest of the advice about an error.
+/// Returns what to check in addition to the path: nothing if the path does not exist.
 fn room(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "",
@@ -328,7 +328,7 @@ from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitErr
 const RETRY: Duration = Duration::from_secs(1);
 /// The wait after failed writes is doubled at most this many times.
 const MAX_DOUBLINGS: u32 = 4;
-/// Maximum number of renamed damaged files in the folder. A failing disk could otherwise fill up with them.
+/// Maximum number of renamed damaged files of one database. Without a limit, a failing disk could fill up with them.
 const MAX_ASIDE: usize = 8;
 /// How long to wait for a file that another process has open.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -1,5 +1,5 @@
-//! Decides whether a bot may fetch a URL. A [`Question`] goes in, a [`Decision`] comes out: a verdict, its reason, and
-//! the data that it is based on. This module does no I/O and reads no clock.
+//! Decides whether a bot may fetch a URL: answers a [`Question`] with a [`Decision`], which has a verdict, its reason,
+//! and the data that it is based on. This module does no I/O and reads no clock.
 //!
 //! How a request is decided: [`Question::begin`] (in `ruling`) makes the decisions that need no robots.txt. For the
 //! others, `Question::find` lists the ways in which servers may read the path (the function `origin::readings`
@@ -7,7 +7,7 @@
 //! them, and takes the first that the rules disallow, or else the path as sent.
 //!
 //! All decisions are made here: for the proxy, the API, `explain`, replays and the `[[expect]]` cases of a
-//! configuration. Everything that reports a decision, such as the log, uses the same value.
+//! configuration. Everything that reports a decision, such as the log, uses the same [`Decision`].
 
 mod kind;
 mod question;
@@ -46,14 +46,14 @@ use crate::{
 };
 
 words! {
-    /// The result of a decision. [`Decision::forwarded`] tells whether the request is forwarded.
+    /// The result of a decision. [`Decision::forwarded`] says whether the request is forwarded.
     pub enum Verdict {
         Allow = "allow",
         Deny = "deny",
         /// For a tunnel only: what the site allows depends on the path, and the requested path is not visible.
         Unverifiable = "unverifiable",
         /// The request would be forwarded, but the pace does not let it be sent yet ([`Reason::Pace`]).
-        // It depends on the time of the request, so no `[[expect]]` case can expect it.
+        // This verdict depends on the time of the request, so no `[[expect]]` case can expect it.
         #[serde(skip_deserializing)]
         Defer = "defer",
     }
@@ -77,7 +77,7 @@ pub struct Decision {
     /// What the cache knew of the origin's robots.txt, if it was looked up.
     pub lookup: Option<Lookup>,
     /// With the reason `egress`: why bots may not reach the origin, if this was known before the robots.txt was looked
-    /// up. With the reason `pace`: that the site's `Crawl-delay` is too long, if it is.
+    /// up. With the reason `pace`: that the site's `Crawl-delay` is too long, if that is the cause.
     pub prohibited: Option<String>,
     /// Set if the verdict is `defer`.
     deferral: Option<Deferral>,

@@ -53,7 +53,8 @@ impl Egress {
     /// Returns the checked addresses of `origin` in the order in which to try them. The list is never empty.
     ///
     /// # Errors
-    /// Fails if the guard refuses the scheme, the name or the port, or if the name has no address that bots may reach.
+    /// Fails if the guard refuses the scheme, the name or the port, if the name cannot be resolved, or if bots may
+    /// reach none of the host's addresses.
     pub async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, EgressError> {
         self.guard.screen(origin)?;
         let (host, port) = (&origin.host, origin.port);

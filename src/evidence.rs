@@ -60,7 +60,7 @@ pub struct EvidenceState {
     /// Size of the compressed texts, in bytes.
     pub bytes: u64,
     pub max_bytes: u64,
-    /// How many times a text could not be stored before the first decision that is based on it.
+    /// How many times a text could not be stored in time.
     pub failures: u64,
     /// Why texts cannot be stored at present, and what to do. Contains no path.
     #[serde(rename = "error")]
@@ -127,7 +127,7 @@ impl Evidence {
         }
     }
 
-    /// Checks whether this user could store texts at `path`. Does not create the file.
+    /// Checks whether this process could store texts at `path`. Does not create the file.
     pub fn check(path: &Path) -> Result<(), EvidenceError> {
         database::check(path).map_err(|error| EvidenceError {
             path: path.to_owned(),
@@ -138,8 +138,8 @@ impl Evidence {
     /// Stores a text. Returns when the text is on disk, or at once if this process stored it before.
     ///
     /// # Errors
-    /// Fails if the text was not stored within a second, or if texts cannot be stored at present. The text is then
-    /// stored later, if it fits into the queue.
+    /// Fails if the text was not stored within a second, if texts cannot be stored at present, or if the queue is full
+    /// or closed. Unless the queue is full or closed, the text is stored later.
     pub async fn put(&self, sha256: Sha256, text: &[u8]) -> Result<(), NotStored> {
         let stored = match self.shared.put(sha256, text, day_of(SystemTime::now())) {
             PutResult::Stored => return Ok(()),
@@ -191,7 +191,7 @@ impl Evidence {
         }
     }
 
-    /// Tries once to write all queued texts, and ends the writer thread. Blocks until then.
+    /// Tries once to write all that is queued, and ends the writer thread. Blocks until the thread has ended.
     pub fn close(&self) {
         self.shared.close();
         let writer = self.writer.lock().take();

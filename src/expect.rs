@@ -59,7 +59,7 @@ pub(crate) fn is_met(expectation: &Expectation, config: &Config) -> bool {
     complaint(expectation, config).is_none()
 }
 
-/// Returns how the decision differs from what the case expects, if it does.
+/// Returns how the decision differs from what the case expects, if it does, or what is wrong with the URL of the case.
 fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     let target = match Target::parse(&expectation.url) {
         Ok(target) => target,

@@ -28,7 +28,7 @@ pub(crate) struct ExplainedDecision<'a> {
     pub(crate) disguise: Option<Disguise>,
     /// The kinds of proof that the bot can show. `None` if the proxy serves the bot without a proof.
     pub(crate) proofs: Option<String>,
-    /// Whether robotgate requested the site's `tdmrep.json`. `None` if the decision does not need this file.
+    /// Whether the site's `tdmrep.json` was looked up. `None` if the decision does not need this file.
     pub(crate) tdmrep_asked: Option<bool>,
 }
 

@@ -59,7 +59,8 @@ impl<K: Copy + Eq + Hash> FairPermit<K> {
         self.turn.wait().await;
     }
 
-    /// See [`Queue::should_give_way`].
+    /// Returns whether a long task should end because another task waits: one of the same key, or of a key with fewer
+    /// running tasks.
     pub(crate) fn should_give_way(&self) -> bool {
         self.semaphore.0.lock().should_give_way(self.key)
     }

@@ -92,7 +92,7 @@ pub trait Fetch: Send + Sync + 'static {
     /// used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
-    /// Called when a fetch has changed the state of the origin, even if another robotgate of the fleet fetched. Must
+    /// Called when a fetch has changed the state of the origin, also a fetch by another robotgate of the fleet. Must
     /// not block.
     fn learned(&self, _learned: &Learned<'_>) {}
 }
@@ -159,7 +159,7 @@ pub struct Fetcher {
     egress: Egress,
     options: FetcherOptions,
     http2: bool,
-    /// Includes the TLS handshake.
+    /// Maximum time to connect, including the TLS handshake.
     connect_timeout: Duration,
     kept_for: Duration,
     limiter: Arc<FetchLimiter>,

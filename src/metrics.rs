@@ -107,7 +107,7 @@ pub struct ExchangeEnd {
     /// The status that the client received; `None` if it received no response.
     pub status: Option<u16>,
     pub error: Option<ProxyError>,
-    /// Bytes of content that robotgate received from the client, and sent to it.
+    /// Bytes of content that robotgate received from the client (`bytes_in`), and sent to it (`bytes_out`).
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// Time from the request's head to the end of the exchange; `None` for a tunnel or a WebSocket.
@@ -297,7 +297,7 @@ impl Metrics {
         totals
     }
 
-    /// Returns the value of the label `bot` for requests of `bot`. `None` stands for requests that name no bot.
+    /// Returns the value of the label `bot` for requests of `bot`, or for requests that name no bot (`None`).
     pub fn bot_label<'b>(&self, bot: Option<&'b str>, is_configured: bool) -> &'b str {
         match bot {
             None => NONE,

@@ -21,7 +21,7 @@ words! {
     pub enum Cause {
         /// `pace.delay`: the minimum time between two requests to a site.
         Delay = "delay",
-        /// The bot's own `delay`: the minimum time between two requests to a site.
+        /// The bot's own `delay`: the minimum time between a request of this bot and the previous one to the site.
         BotDelay = "bot-delay",
         /// The site's `Crawl-delay`: the time that the site asks bots to wait between two requests.
         CrawlDelay = "crawl-delay",

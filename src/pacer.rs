@@ -177,8 +177,8 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// If the shard is full, removes origins that no request uses: first those whose limiters can no longer delay a
-    /// request, then, if too many are left, those without a pause, then the others.
+    /// If the shard has at least `sweep_at` origins, removes origins that no request uses: first those whose limiters
+    /// can no longer delay a request. If [`MAX_SHARD`] are left, also those without a pause, and then the others.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;

@@ -37,7 +37,8 @@ pub enum ReplayOutcome {
     Same,
     /// The line differs from the new decision or contradicts itself, in these fields.
     Different(Vec<Difference>),
-    /// The decision depended on the network or on the time of the request, so it cannot be made again.
+    /// The address or port of the site, the client's proof or the pace decided. The log does not have what is needed to
+    /// decide that again.
     AsLogged,
     NotReplayable(Missing),
 }
@@ -115,7 +116,8 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     let mut differences = contradictions(logged, config);
     let is_pace = logged.is(Reason::Pace);
     let decided = match is_as_logged(logged) {
-        // The pace is applied to requests that the robots.txt lets through. That earlier step can be decided again.
+        // Only requests that the robots.txt lets through wait for the pace. Whether it lets them through can be decided
+        // again.
         true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, texts).map(Some),
         true => Ok(None),
         false => decide(logged, config, texts).map(Some),
@@ -134,7 +136,8 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     }
 }
 
-/// Returns whether the decision depended on the network or on the time of the request, which a replay does not know.
+/// Returns whether the address or port of the site, the client's proof or the pace decided. A replay cannot decide that
+/// again.
 pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
     matches!(logged.basis(), Some(Basis::Network | Basis::Clock))
 }

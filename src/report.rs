@@ -157,8 +157,8 @@ impl Report {
         }
     }
 
-    /// Begins the next log file. Lines of earlier versions do not name their run of robotgate, so all such lines of a
-    /// file count as one run.
+    /// Begins the next log file. A line of another version of robotgate may not name its run of robotgate. All such
+    /// lines of a file count as one run.
     pub fn next_log(&mut self) {
         self.log += 1;
     }
@@ -244,7 +244,7 @@ impl Report {
         let exemption = match (&record.exemption, &record.exception) {
             (Some(exemption), _) => Some(exemption.as_str()),
             (None, Some(exception)) => Some(exception.as_str()),
-            // Earlier versions did not log what exempted a request.
+            // A line of another version of robotgate may not say what exempted the request.
             (None, None) => (counts.exempt > 0).then_some("exempt"),
         };
         if let Some(exemption) = exemption.filter(|_| counts.refused == 0) {

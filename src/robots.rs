@@ -341,8 +341,9 @@ impl RobotsTxt {
 // === impl Profile ===
 
 impl Profile {
-    /// RFC 9309 §2.2.2 always allows the robots.txt itself. Google's parser does not. In Google's profile,
-    /// [`crate::decision`] usually allows it.
+    /// Returns whether `path` is allowed whatever the rules say: in RFC 9309 (§2.2.2), this is so for the robots.txt
+    /// itself. Google's parser makes no such exception, but [`crate::decision`] allows nearly all requests for the
+    /// robots.txt before it looks at the rules.
     fn always_allows(self, path: &[u8]) -> bool {
         self == Self::Rfc9309 && path == b"/robots.txt"
     }

@@ -44,7 +44,7 @@ use crate::files::SecretError;
 /// Where to store the seal of a log, and the name of the log (`evidence.seal-path`, `evidence.seal-origin`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealOptions {
-    /// The folder for the tree, the checkpoint and the keys. It need not exist.
+    /// The folder for the tree, the checkpoint and the keys. Sealing creates it.
     pub path: PathBuf,
     /// The name that the log must have in its checkpoints. `None` accepts the name that the folder already uses.
     pub origin: Option<String>,

@@ -1,6 +1,9 @@
-//! The daemon: starts, reloads on SIGHUP or when the configuration file changes, reopens the audit log on SIGUSR1 or after
-//! its file was renamed, and stops on SIGTERM or SIGINT. Before it stops, it waits up to `proxy.shutdown-timeout` for the
-//! running exchanges to end. It neither decides nor serves requests.
+//! The daemon: it reloads on SIGHUP, or when the configuration file or a file with secrets changes. It opens the audit
+//! log again on SIGUSR1, or after the log's file was renamed, removed or replaced. It stops on SIGTERM, on SIGINT, or
+//! when its terminal is closed. Before it stops, it waits up to `proxy.shutdown-timeout` for the running exchanges to
+//! end.
+//!
+//! This module neither decides nor serves requests.
 
 mod audit_file;
 mod greeting;

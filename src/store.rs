@@ -47,7 +47,7 @@ pub struct Store {
     cache: Cache<Origin, Held, HeldWeight, DefaultHashBuilder, Departed>,
     departed: Departed,
     in_flight: Arc<InFlightFetches>,
-    /// Tasks that fetch, which `stopping` cancels, and tasks that give the results of fetches to the fleet.
+    /// Tasks that fetch, which `stopping` cancels, and tasks that send the results of fetches to the fleet's server.
     running: TaskTracker,
     stopping: CancellationToken,
     disk: Option<Arc<Disk>>,
@@ -207,7 +207,8 @@ impl Store {
         Some(self.cache.peek(origin)?.cached.state.load_full())
     }
 
-    /// Returns up to `limit` known origins in memory whose names contain `filter`, sorted by name, from the name `start` on.
+    /// Returns up to `limit` known origins in memory whose names contain `filter`, sorted by name, from the name
+    /// `start` on.
     pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
         for (origin, held) in self.cache.iter() {

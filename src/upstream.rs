@@ -35,7 +35,8 @@ use crate::{
 
 words! {
     /// The ways in which a request and its response can fail, as in the audit log and the metrics. All but the last
-    /// four are error types of RFC 9209 §2.3, and also appear in the `Proxy-Status` field.
+    /// four are error types of RFC 9209 §2.3. Those that occur before the response begins also appear in the
+    /// `Proxy-Status` field.
     pub enum ProxyError {
         DnsTimeout = "dns_timeout",
         DnsError = "dns_error",
@@ -68,9 +69,9 @@ words! {
 }
 
 impl ProxyError {
-    /// Returns whether the site or the network on the way to it caused the error, and not the client or robotgate. An
-    /// address that robotgate prohibits counts as the site's error. A client that does not read can also cause a
-    /// [`ConnectionWriteTimeout`](Self::ConnectionWriteTimeout).
+    /// Returns whether the site, or the network between robotgate and the site, caused the error, and not the client or
+    /// robotgate. An address that robotgate prohibits counts as the site's error. A client that does not read can also
+    /// cause a [`ConnectionWriteTimeout`](Self::ConnectionWriteTimeout).
     pub fn is_of_site(self) -> bool {
         !matches!(
             self,

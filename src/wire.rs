@@ -1,10 +1,10 @@
 //! A connection whose writes never wait: it keeps written bytes in memory until they are sent. Callers check
 //! [`Wire::poll_sent`] before they write more.
 //!
-//! A session of pingora is borrowed mutably while it reads or writes. Because a write never waits, one task can still
-//! transfer content in both directions.
+//! A session of pingora is borrowed mutably while it reads or writes. A write that never waits ends its borrow at once,
+//! so one task can transfer content in both directions.
 //!
-//! This module parses no protocol.
+//! Of HTTP, this module knows only that a head ends with an empty line.
 
 use std::{
     io::{self, IoSlice},
@@ -90,8 +90,8 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Waits for bytes and returns them, or none at the end of the connection. Holds no memory for a read buffer while
-    /// it waits.
+    /// Waits for bytes and returns them, or none at the end of the connection. Allocates no read buffer before bytes
+    /// arrive, and frees the write buffer if it is empty, so that an idle connection needs little memory.
     pub async fn read_some(&self) -> io::Result<BytesMut> {
         std::future::poll_fn(|cx| {
             let mut inner = self.0.lock();
@@ -388,7 +388,7 @@ const MAX_READ: u64 = 16 * 1024;
 const MAX_AHEAD: usize = 4 * AT_ONCE;
 const SLICES: usize = 8;
 /// For a write of at least this size, only the part that the stream does not accept at once is copied, because a system
-/// call takes less time than the copy.
+/// call takes less time than the copy. A write buffer that is larger is freed when its bytes are sent.
 const LARGE_WRITE: usize = 16 * 1024;
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ impl Copies {
     /// Makes the proxy forget an origin, or removes it from the cache file.
     ///
     /// # Errors
-    /// Fails if the cache file may still contain the origin, so that a restart could bring it back.
+    /// Fails if the cache file may still contain the origin. The proxy could then know it again after a restart.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let (name, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(

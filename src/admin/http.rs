@@ -61,7 +61,7 @@ struct Endpoint {
     limiter: ConnectionLimiter,
 }
 
-/// What responses show and [`Live`] does not contain.
+/// Facts that responses show and that [`Live`] does not contain.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if any. Must not block.

@@ -37,14 +37,14 @@ pub struct Row {
     pub error: Option<String>,
     /// When the last successful fetch ended, even if its result has expired.
     pub answered: Option<Timestamp>,
-    /// Size in bytes of the copy that applies. After the copy expires, its size stays here until a fetch ends.
+    /// Size in bytes of the copy that applies, or of an expired copy until the next fetch ends.
     pub bytes: Option<usize>,
     /// Digest of the last copy with rules, even if it does not apply any more.
     pub sha256: Option<Sha256>,
     /// `fleet` if another robotgate of the fleet made the last fetch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Cow<'static, str>>,
-    /// How many decisions had each verdict since the origin came into the proxy's memory; `None` if no proxy runs.
+    /// How many decisions had each verdict since the proxy loaded the origin into memory; `None` if no proxy runs.
     pub verdicts: Option<VerdictCounts>,
 }
 
@@ -112,7 +112,7 @@ pub struct LastCopy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgot {
     pub origin: String,
-    /// Whether anything was known about it.
+    /// Whether anything was known about the origin.
     pub forgotten: bool,
     /// Whether the fleet's server was told. If not, the other robotgates keep their copies. `None` without a fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,7 +17,7 @@ pub struct Stats {
     pub file_bytes: u64,
     #[serde(flatten)]
     pub count: Count,
-    /// Several origins can share a text.
+    /// Number of different texts. Several origins can have the same one.
     pub texts: u64,
     pub text_bytes: u64,
     /// `None` if no proxy runs.
@@ -38,7 +38,7 @@ pub struct Count {
 /// What the running proxy has in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Changes of robots.txt and `tdmrep.json` copies that were not on disk when the query came.
+    /// Changes of robots.txt and `tdmrep.json` copies that were not on disk when the query arrived.
     pub waiting_writes: usize,
     pub memory_origins: usize,
     pub memory_bytes: u64,

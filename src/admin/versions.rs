@@ -205,7 +205,7 @@ pub fn short(sha256: Sha256) -> String {
     sha256.to_string()[..SHOWN_DIGITS].to_owned()
 }
 
-/// Control characters are escaped.
+/// Returns the difference of two texts as a unified diff. Escapes control characters.
 fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);

@@ -169,7 +169,7 @@ impl AuditLog {
     /// wait until a later call succeeds.
     pub fn reopen(&self) -> Result<(), AuditError> {
         let Some(path) = &self.path else { return Ok(()) };
-        // Must not hold the lock of `opened`.
+        // Call this only while `opened` is not locked, because `displaced` locks it.
         let failed = |error| {
             // Nobody could read lines in a removed file. Let requests wait until the path can be opened.
             if self.displaced() == Displaced::Removed {
@@ -179,7 +179,8 @@ impl AuditLog {
             AuditError::Open { path, error }
         };
         let mut file = append_to(path).map_err(failed)?;
-        // A write can have stopped inside a line. It goes on in the same file, so do not begin the line again there.
+        // If the path still has the same file, keep it. A write that stopped inside a line continues there, so
+        // `begin_line` must not add a line end.
         let opened = self.shared.opened.lock();
         if opened.as_ref().is_some_and(|opened| is_same_file(opened, &file)) {
             return Ok(());
@@ -199,7 +200,7 @@ impl AuditLog {
         };
         let is_same = match path.metadata() {
             Ok(now) => file_id(&now) == file_id(&opened),
-            // The file can still be there, and the next check shows it.
+            // robotgate has no permission to look at the path. Assume that it still names the open file.
             Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
         };
         match opened.nlink() {

@@ -11,7 +11,7 @@ use crate::{
     text::Timestamp,
 };
 
-/// The fields that tell which record a line contains. Any of them can be missing: some kinds of records have no `id`.
+/// The fields that identify the record in a line. Any of them can be missing: some kinds of records have no `id`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RecordHead<'r> {

@@ -45,7 +45,7 @@ pub enum RedactQuery {
 pub enum LoggedUserAgent {
     #[default]
     Keep,
-    /// Only the product tokens: no versions and, of a comment, only the product after `compatible;`.
+    /// Only the product tokens, without versions. Of a comment, only the product after `compatible;`.
     Product,
 }
 

@@ -97,7 +97,8 @@ fields! {
         pub redirects: Json<Vec<Redirect<'a>>>,
         /// The status of the response to the last request; `null` if there was none.
         pub status: Option<u16>,
-        /// The address of the origin itself. `redirects` has those of redirect targets.
+        /// The address to which robotgate connected for the origin itself, or that it tried last. `redirects` has the
+        /// addresses of redirect targets.
         pub upstream: Option<String>,
         /// Bytes of content that were read, after decoding. `null` if the fetch failed, after a 304 and after too many
         /// redirects.
@@ -206,7 +207,7 @@ records! {
         pub error: Option<&'static str>,
         pub error_detail: Option<&'a str>,
         pub upstream: Option<SocketAddr>,
-        /// Content that the client sent (`bytes_in`) and received (`bytes_out`).
+        /// Bytes of content that the client sent (`bytes_in`) and received (`bytes_out`).
         pub bytes_in: u64,
         pub bytes_out: u64,
         /// Time from the request's head to the end of the exchange.
@@ -259,7 +260,8 @@ records! {
         /// `site`, or `fleet` if another robotgate fetched the file and logged the fetch.
         pub source: &'static str,
         pub fetched: Option<Timestamp>,
-        /// These fields are empty or `null` for a file from the fleet.
+        /// How the fetch went. For a file from the fleet, `redirects` is empty, and the other [`FetchFields`] are
+        /// `null`.
         pub redirects: FetchFields<'a>,
         /// What was known before the fetch: `file`, `none` (no such file) or `unreachable` (no fetch has succeeded);
         /// `null` if nothing was known.
@@ -296,7 +298,7 @@ records! {
         pub fetched: Option<Timestamp>,
         /// `site`, or `fleet` if another robotgate fetched the new text.
         pub source: &'static str,
-        /// A digest is `null` if the site had no robots.txt.
+        /// Digests of the old and of the new text; `null` if the site had no robots.txt.
         pub robots_sha256_before: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
         pub robots_status_before: Option<u16>,
@@ -307,7 +309,8 @@ records! {
         pub rules_added: usize,
         pub rules_removed: usize,
         pub groups: Json<Vec<ChangedGroup<'a>>>,
-        /// Number of other lines, such as sitemaps, that only the new text or only the old text has.
+        /// Number of other lines, such as sitemaps, that only the new text has (`statements_added`) or only the old
+        /// text has (`statements_removed`).
         pub statements_added: usize,
         pub statements_removed: usize,
         pub added: Json<Vec<ChangedStatement>>,
@@ -317,7 +320,8 @@ records! {
         /// How the new text changes the decisions about recent requests: `stricter`, `looser`, `both`, `none` or
         /// `unknown`.
         pub effect: &'static str,
-        /// Number of recent requests that were decided with both texts (`requests`), or could not be (`undecided`).
+        /// Number of recent requests that were decided with both texts (`requests`), and of those that could not be
+        /// decided (`undecided`).
         pub requests: usize,
         pub undecided: usize,
         /// Number of recent requests that only the old text allows (`newly_denied`), or only the new one
@@ -362,7 +366,7 @@ records! {
         pub error: Option<&'a str>,
         /// The number of the configuration that is used after the reload.
         pub config: u64,
-        /// The two digests are equal if the new configuration was rejected.
+        /// Digests of the configuration before and after the reload. They are equal if the new one was rejected.
         pub config_sha256_before: Sha256,
         pub config_sha256: Sha256,
     }
@@ -394,7 +398,7 @@ pub struct ChangeExample {
     pub id: String,
     pub bot: Option<String>,
     pub url: String,
-    /// The verdict with the new text, and the rule that decides.
+    /// The verdict with the new text, and the rule that decides (`rule`, `line`).
     pub verdict: &'static str,
     pub rule: Option<String>,
     pub line: Option<u32>,

@@ -38,7 +38,7 @@ pub enum LogFormat {
 pub(super) struct TextLines {
     paint: Paint,
     is_terminal: bool,
-    /// The requests whose completion is still to come, by id. A `completion` record does not repeat the URL.
+    /// The requests that have no `completion` record yet, by id. A `completion` record does not repeat the URL.
     open: Mutex<HashMap<String, Request>>,
 }
 

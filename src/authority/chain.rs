@@ -143,16 +143,16 @@ fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static 
     };
     let constraints = certificate.basic_constraints().ok().flatten();
     [
-        // RFC 5280 §4.2.1.9.
+        // Required by RFC 5280 §4.2.1.9.
         (
             constraints.is_some_and(|constraints| constraints.critical),
             "the critical mark of basicConstraints",
         ),
-        // RFC 5280 §4.2.1.3.
+        // Required by RFC 5280 §4.2.1.3.
         (has(|it| matches!(it, ParsedExtension::KeyUsage(_))), "keyUsage"),
-        // RFC 5280 §4.2.1.2.
+        // Required by RFC 5280 §4.2.1.2.
         (key_id_of(certificate).is_some(), "subjectKeyIdentifier"),
-        // RFC 5280 §4.2.1.1, which exempts root certificates.
+        // Required by RFC 5280 §4.2.1.1, except in root certificates.
         (
             is_root(certificate) || has(|it| matches!(it, ParsedExtension::AuthorityKeyIdentifier(_))),
             "authorityKeyIdentifier",

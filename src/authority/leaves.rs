@@ -97,7 +97,7 @@ impl Leaves {
             return Ok(ready);
         }
         leaf::check(&name)?;
-        // In a task of its own, the leaf is issued for other clients even if this client disconnects.
+        // Issue the leaf in a separate task, which continues for other clients if this client disconnects.
         let fill = Arc::clone(&self.shared).fill(name);
         tokio::spawn(fill).await.unwrap_or(Err(MintError::Interrupted))
     }

@@ -26,7 +26,7 @@ pub enum NameError {
 
 /// Checks whether a certificate can contain the name of `host` (RFC 5280 §4.2.1.6).
 ///
-/// Refuses wildcards, and NUL, which some clients take for the end of the name. Accepts `_`, and hyphens at the ends of
+/// Refuses wildcards, and NUL, which some clients treat as the end of the name. Accepts `_`, and hyphens at the ends of
 /// a label: RFC 1123 forbids them, but some real hosts have such names.
 pub(super) fn check(host: &Host) -> Result<(), NameError> {
     let Host::Name(name) = host else {
@@ -49,7 +49,7 @@ pub(super) fn check(host: &Host) -> Result<(), NameError> {
             return Err(NameError::Character);
         }
     }
-    // Clients take a name like `192.0.2.1` for an address, and compare it only with iPAddress entries (RFC 9110
+    // Clients treat a name like `192.0.2.1` as an address, and compare it only with iPAddress entries (RFC 9110
     // §4.3.5).
     if name.parse::<Ipv4Addr>().is_ok() {
         return Err(NameError::Address);

@@ -1,8 +1,8 @@
 //! The two files of an authority: its certificate and its key. This module never overwrites or removes them, and does
 //! not judge what they contain.
 //!
-//! The process can be killed at any time while it creates the pair, so it works in three steps. Another process can try
-//! to create the same pair, so it holds a lock on the key's directory during all of them:
+//! The process can be killed at any time while it creates the pair, so it works in three steps. During all of them, it
+//! holds a lock on the key's directory, because another process can try to create the same pair:
 //!
 //! 1. It writes both files completely under temporary names and flushes them to the disk.
 //! 2. It links each to its final name, which fails if that name exists already.
@@ -122,7 +122,7 @@ impl<'a> Pair<'a> {
         lock.ok_or_else(|| AuthorityError::Locked(folder.to_owned()))
     }
 
-    /// The caller must hold the lock.
+    /// Creates both files. The caller must hold the lock.
     pub(super) fn create(&self, new: &NewPair) -> Result<(), AuthorityError> {
         if self.certificate == self.key {
             return Err(AuthorityError::SamePath(self.key.to_owned()));
@@ -137,7 +137,8 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// The caller must hold the lock and have checked what the unfinished file contains.
+    /// Completes an interrupted creation: gives the file `missing` its final name. The caller must hold the lock, and
+    /// must have checked what the unfinished file contains.
     pub(super) fn finish(&self, missing: &Path) -> Result<(), AuthorityError> {
         link(missing)?;
         self.flush_directories()?;
@@ -204,7 +205,7 @@ fn write_unfinished(path: &Path, contents: &[u8], mode: u32) -> Result<(), Autho
     write().map_err(AuthorityError::write(&path))
 }
 
-/// Fails if `path` already exists.
+/// Gives the unfinished file its final name `path`. Fails if `path` already exists.
 fn link(path: &Path) -> Result<(), AuthorityError> {
     let unfinished = unfinished(path);
     match fs::hard_link(&unfinished, path) {

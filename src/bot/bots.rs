@@ -17,11 +17,14 @@ pub struct Bots {
     names: Box<[Vec<Name>]>,
     /// The `user-agents` patterns with a `*`, in the order of the configuration, each with the index of its bot.
     globs: Vec<(usize, AgentPattern)>,
-    /// Indices of bots: those that need a proof, those that accept a certificate as proof, those that accept a network.
+    /// The indices of the bots that need a proof.
     with_proofs: Box<[usize]>,
+    /// The indices of the bots that accept a certificate as proof.
     by_certificate: Box<[usize]>,
+    /// The indices of the bots that accept a network as proof.
     by_network: Box<[usize]>,
-    /// The names and product tokens that only a client with a proof may use, indexed like `names`.
+    /// The names and product tokens that only a client with a proof may use, and the part of each that Google's parser
+    /// reads. Indexed like `names`.
     claims: Box<[Vec<Name>]>,
     credentials: Option<Credentials>,
 }
@@ -132,7 +135,7 @@ impl Bots {
         indices.iter().filter_map(|&index| Some((index, self.bots.get(index)?)))
     }
 
-    /// Returns the first of the bots that need a proof and that `claims` lists under `token`.
+    /// Returns the first bot for which `claims` contains `token`, ignoring case.
     pub(super) fn claimed_by(&self, token: &str) -> Option<&Arc<Bot>> {
         let first = token.bytes().next()?.to_ascii_lowercase();
         let names = self.claims.get(usize::from(first))?;

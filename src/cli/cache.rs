@@ -172,7 +172,7 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
-/// Returns the error for an unknown origin. `missing` says what is not there, and `argument` is the origin as the user
+/// Returns the error for an unknown origin. `missing` begins the message, and `argument` is the origin as the user
 /// typed it.
 fn unknown(missing: &str, origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
     let mut hint = match argument.contains("://") {

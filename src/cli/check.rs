@@ -7,7 +7,7 @@ use crate::{config::Sources, expect, proxy, text::count};
 
 /// Check a configuration file and run its [[expect]] cases
 ///
-/// Checks the file as a start or a reload would, and shows each mistake with its line and a correction. Changes
+/// Checks the file as a start or a reload would, and shows mistakes with their lines and a correction. Changes
 /// nothing and listens nowhere. Run it as the user that robotgate runs as, because it also tests whether the files
 /// that the configuration names can be read.
 #[derive(Debug, clap::Args)]

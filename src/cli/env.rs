@@ -176,7 +176,8 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
-    // Java does not read the variable, the script for Node.js ignores it, and systems have their own environment.
+    // The note is only for programs that read `no_proxy` from this shell: not for Java, containers, browsers and
+    // systems, nor for Node.js with the script that `--write` makes.
     let reads_no_proxy = client.group == ClientKind::Client && !["java", "docker"].contains(&&*client.name);
     if reads_no_proxy && !(client.name == "node" && args.write.is_some()) {
         notes.extend(no_proxy_note());

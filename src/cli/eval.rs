@@ -97,7 +97,7 @@ fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Writ
     }
 }
 
-/// `None` if standard input is not a file.
+/// Returns the size of standard input in bytes, or `None` if it is not a regular file.
 fn size_of_input() -> Option<u64> {
     let state = fstat(io::stdin()).ok()?;
     let is_file = FileType::from_raw_mode(state.st_mode).is_file();
@@ -125,7 +125,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 const MIB: u64 = 1 << 20;
-/// In bytes, for input and output.
+/// Size of the buffer for input, and of the one for output, in bytes.
 const BUFFER: usize = 256 << 10;
 
 const AFTER_HELP: &str = r#"Exit status: 0 if every line was decided, 1 if one was not, 2 for a usage error.

@@ -11,8 +11,8 @@ use crate::{
 
 /// Say whether the running proxy is ready
 ///
-/// Prints one line. Asks the proxy at the addresses of admin.listen, until one answers. If none does, asks at the
-/// socket next to the file of cache.path, which only the proxy's own user and root can open.
+/// Prints one line. Asks the proxy at the addresses of admin.listen, until one answers. If none does, and --address is
+/// not given, asks at the socket next to the file of cache.path, which only the proxy's own user and root can open.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct HealthArgs {

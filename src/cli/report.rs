@@ -38,10 +38,11 @@ pub struct ReportArgs {
         default_value = "bot,site,reason,rule"
     )]
     by: Vec<By>,
-    /// The format of the report. By default, the name of the output file decides (.md, .csv, .html, otherwise text)
+    /// The format of the report. By default, the name of the output file decides (.md, .csv, .html or .htm, otherwise
+    /// text)
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Maximum number of rows in a table, except the one of totals. By default 20; with CSV, no limit
+    /// Maximum number of rows in a table, except the one of totals. By default 20, and for CSV no limit
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
     /// Write to a file instead of standard output

@@ -15,7 +15,7 @@ use crate::{
 /// audit.path names a file. The operational log, which says what the proxy itself does, is written to standard error;
 /// ROBOTGATE_LOG=debug shows more of it.
 ///
-/// At the first start, robotgate creates the certificate authority that lets it see inside https.
+/// If there is no certificate authority yet, robotgate creates one, which it needs to see inside https.
 /// `robotgate env CLIENT` prints the settings that make a client trust it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]

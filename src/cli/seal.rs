@@ -280,8 +280,8 @@ impl SealArgs {
     }
 }
 
-/// Returns the user, other than root, who owns a folder on the path, or a symbolic link or a folder on the way to its
-/// target. The owner of a link could let root write elsewhere.
+/// Returns a user, other than root, who owns a folder or a symbolic link in `path`, or in the path to a link's target.
+/// The owner of a link could let root write elsewhere.
 fn other_owner(path: &Path, links: u32) -> Option<u32> {
     path.ancestors().find_map(|part| {
         let metadata = fs::symlink_metadata(part).ok()?;
@@ -374,7 +374,7 @@ fn lines(number: u64) -> String {
 
 /// Maximum length of a file name or a finding in the output, in bytes.
 const MAX_NAME: usize = 2 * 1024;
-/// As in Linux.
+/// Maximum number of symbolic links to follow from a path, as in Linux.
 const MAX_LINKS: u32 = 40;
 
 const AFTER_HELP: &str = "\

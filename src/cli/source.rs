@@ -24,5 +24,6 @@ fn read(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// In bytes. More than the 500 KiB that the parser uses, because `robotgate lint` shows the first bytes after them.
+/// Maximum number of bytes to read: more than the 500 KiB that the parser uses, because `robotgate lint` shows the
+/// first bytes after them.
 const MAX_READ: u64 = LIMIT as u64 + 64 * 1024;

@@ -69,7 +69,7 @@ pub struct WhatIfArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
-    // The help of this option is not a doc comment, because rustdoc would take its brackets for a link.
+    // The help of this option is not a doc comment, because rustdoc would parse its brackets as a link.
     #[arg(help = "Instead of the result, print [[expect]] cases: one for each bot, site and rule",
         long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "changed", conflicts_with_all = ["json", "all"])]

@@ -33,7 +33,8 @@ pub struct IdentityRules {
     pub required: bool,
 }
 
-/// The values of `identity.enforcement`. `exempt` is only for single bots: for all, robotgate would do nothing.
+/// The values of `identity.enforcement`. `exempt` is allowed only for single bots: if all bots were exempt, robotgate
+/// would enforce nothing.
 #[derive(Clone, Copy, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum GeneralEnforcement {
@@ -213,7 +214,7 @@ impl TakenNames {
             let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
-            // Without a proof, only the first of two equal entries would match.
+            // For a client without a proof, only the first of two equal entries would match.
             match self.user_agents.entry(pattern.as_str().to_lowercase()) {
                 Entry::Occupied(first) => {
                     let message = format!(
@@ -262,7 +263,7 @@ impl TakenNames {
             }),
             networks: table.checker.each(networks, network),
         };
-        // Without this mistake, every client could send requests as this bot, although the others need a credential.
+        // If this were no mistake, every client could send requests as this bot, although other bots need a credential.
         if let (Some(name), Named::File(_)) = (by_name, &self.named)
             && !accepted.are_required()
         {

@@ -93,7 +93,7 @@ impl Config {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }
 
-    /// Returns a fetcher for robots.txt files. Fetchers with the same `limiter` share its limit.
+    /// Returns a fetcher for robots.txt and `tdmrep.json` files. Fetchers with the same `limiter` share its limit.
     pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, limiter: Arc<FetchLimiter>) -> Fetcher {
         Fetcher::new(
             egress,

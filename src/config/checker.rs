@@ -65,7 +65,7 @@ impl<'c> Checker<'c> {
         (complaints, self.keys.into_inner())
     }
 
-    /// Records the key that `key` returns. If nothing is recorded, does not call `key`.
+    /// Records the key that `key` returns. With [`Recording::Nothing`], does not call `key`.
     pub(super) fn record(&self, key: impl FnOnce() -> Key) {
         if self.recording != Recording::Nothing {
             self.keys.borrow_mut().push(key());

@@ -136,5 +136,5 @@ fn key_prefix(text: &str) -> Result<String, String> {
 
 const PREFIX: &str = "robotgate";
 const MAX_PREFIX: usize = 64;
-/// In bytes. A shorter key could be guessed.
+/// Minimum length of the fleet's key, in bytes. A shorter key could be guessed.
 const MIN_KEY: usize = 16;

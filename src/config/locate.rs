@@ -12,7 +12,7 @@ use super::text::{SourceText, TextSource};
 struct Search<'s> {
     span: &'s Range<usize>,
     here: String,
-    /// The smallest enclosing range that was found until now: its width in bytes, and its dotted key.
+    /// The smallest enclosing range that was found so far: its width in bytes, and its dotted key.
     best: Option<(usize, String)>,
 }
 

@@ -1,4 +1,5 @@
-//! `[proxy]` and `[proxy.tls]`: where robotgate listens, its name, its timeouts, and the limits for clients.
+//! `[proxy]` and `[proxy.tls]`: where robotgate listens, its name, the fields that it changes, its timeouts, and the
+//! limits for clients.
 //!
 //! This module reads root certificates, but no private key. It opens no socket.
 
@@ -32,7 +33,7 @@ const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::
 /// Allowed values of `tunnel-timeout`. The WebSocket of a bot can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
-/// Allowed numbers of connections, requests and so on. A limit of more than ten million is probably a mistake.
+/// Allowed values of the limits for clients, except `max-http2-streams`. More than ten million is probably a mistake.
 const COUNTS: RangeInclusive<u32> = 1..=10_000_000;
 const COUNTS_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 
@@ -45,8 +46,8 @@ pub struct Proxy {
     pub threads: usize,
     /// The name of this proxy in the fields Via (RFC 9110 §7.6.3) and Proxy-Status (RFC 9209 §2). It is a token.
     pub name: Arc<str>,
-    /// Whether robotgate adds itself to the Via field of forwarded requests. For forwarded responses, it does so
-    /// anyway.
+    /// Whether robotgate adds itself to the Via field of forwarded requests. It always adds itself to that of forwarded
+    /// responses.
     pub via: bool,
     /// Whether responses to allowed requests have a `Robots-Decision` field even if the site forbids no use of their
     /// content.
@@ -217,8 +218,8 @@ impl Tls {
     }
 }
 
-/// Reads a list of addresses to listen on. `example` is an example for messages; an empty list is an error, and `example`
-/// takes its place.
+/// Reads a list of addresses to listen on. Error messages suggest the address `example`. An empty list is an error, for
+/// which the result is `example` alone.
 pub(super) fn addresses(raw: List<'_>, example: SocketAddr, checker: &Checker<'_>) -> Vec<SocketAddr> {
     if raw.get_ref().is_empty() {
         checker.complain(

@@ -137,8 +137,8 @@ pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Returns the error for an unknown key outside all sections. Most often, it is a key of a section, whose name should
-/// be before a dot, or before `__` in the name of a variable.
+/// Returns the error for an unknown key outside all sections. Most often, somebody wrote `proxy-name` for `proxy.name`,
+/// or `PROXY_NAME` for `PROXY__NAME` in the name of a variable.
 pub(super) fn unknown_section(name: &str, known: &[&str]) -> String {
     let lower = name.to_ascii_lowercase().replace('_', "-");
     let split = known.iter().find_map(|section| {

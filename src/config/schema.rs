@@ -91,7 +91,7 @@ fn value(kind: &Kind) -> Value {
             let text = json!({ "type": "string", "pattern": units::size_pattern() });
             json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, text] })
         }
-        // Not used: the function `object` makes the schema of a table.
+        // This arm is not used, because the function `object` makes the schema of a table.
         Kind::Table | Kind::Tables => json!({}),
     }
 }

@@ -36,7 +36,8 @@ pub struct Refusals {
 /// The `[cache]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// The file that keeps robots.txt copies across restarts. It need not exist yet. `None` if `cache.persist` is false.
+    /// The file that keeps robots.txt copies across restarts. It need not exist yet. `None` if `cache.persist` is
+    /// false.
     pub path: Option<PathBuf>,
     pub disk: DiskOptions,
     /// Maximum memory for robots.txt copies and the data parsed from them, in bytes.

@@ -16,7 +16,7 @@ use crate::trust::shell_option;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     pub file: Option<PathBuf>,
-    /// In ascending order of precedence.
+    /// The settings that replace those of the file, in ascending order of precedence.
     overrides: Vec<Override>,
 }
 
@@ -161,7 +161,8 @@ impl fmt::Display for Setting {
     }
 }
 
-/// The prefix `ROBOTGATE_` is not enough: Kubernetes sets such variables for a service that is called `robotgate`.
+/// Returns whether robotgate reads this environment variable. The prefix `ROBOTGATE_` alone would not be enough: for a
+/// service that is called `robotgate`, Kubernetes sets variables that begin with it.
 fn is_ours(name: &str) -> bool {
     name == FILE_VARIABLE || name.starts_with(SET_PREFIX)
 }

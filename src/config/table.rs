@@ -200,7 +200,7 @@ impl<'c> Table<'c> {
             return Some(Spanned::new(value.span(), taken));
         }
         let message = match value.get_ref() {
-            // TOML reads the words `inf` and `nan` as numbers. Here they were meant as a string.
+            // TOML reads the words `inf` and `nan` as numbers. This key takes a string, so their quotes are missing.
             DeValue::Float(word) if expected == TEXT && word.as_str().ends_with(['n', 'f']) => {
                 reader::quote(self.checker.source(value.span()))
             }

@@ -187,7 +187,8 @@ impl Part {
     }
 }
 
-/// Tells a mistake in TOML, such as `["a", "b`, from a text without quotes, such as the address `[::1]:3128`.
+/// Returns whether a word that is not valid TOML is a mistake in TOML, such as `["a", "b`, and not a text without
+/// quotes, such as the address `[::1]:3128`.
 fn is_meant_as_toml(word: &str) -> bool {
     word.starts_with(['"', '\'', '{']) || word.starts_with('[') && word.contains(['"', '\''])
 }

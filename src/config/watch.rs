@@ -1,8 +1,8 @@
 //! Notices changes of the configuration file, and of other files, such as those of
 //! [`Config::secret_files`](super::Config::secret_files).
 //!
-//! This module watches directories, because editors replace the file, and Kubernetes replaces a symbolic link on the
-//! way to the file. It compares contents, so a `touch` is not a change. It never parses a file.
+//! This module watches directories, because editors replace the file, and Kubernetes replaces a symbolic link in the
+//! path of the file. It compares contents, so a `touch` is not a change. It never parses a file.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::files;
 
 /// How long robotgate waits after a change before it reads the files. Most editors save a file in less time.
 const QUIET: Duration = Duration::from_millis(100);
-/// Maximum number of symbolic links on the way to a file. More are probably a loop, and Linux does not follow them
+/// Maximum number of symbolic links in the path of a file. More are probably a loop, and Linux does not follow them
 /// either.
 const MAX_LINKS: usize = 40;
 /// Maximum number of attempts to watch the right directories. Another attempt is necessary if a directory was moved
@@ -250,7 +250,7 @@ fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }
 
-/// Returns the directories that contain the file or a symbolic link on the way to it; if one is missing, its nearest
+/// Returns the directories that contain the file or a symbolic link in its path; if one is missing, its nearest
 /// existing ancestor. All are real paths: if a directory were watched by two paths, unwatching one would end both.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();

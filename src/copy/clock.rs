@@ -1,8 +1,8 @@
 //! Detects when somebody or NTP has set the wall clock while this process runs. Some machines get the right time only
 //! minutes after their start, and a failure of a minute ago must then not look a month old.
 //!
-//! A jump forward counts as a correction only soon after the machine's start. Of a later jump, this module cannot know
-//! whether the clock was right before it or is right now.
+//! A jump forward counts as a correction only soon after the machine's start. If the clock jumps forward later, nobody
+//! can tell whether it was right before the jump or is right after it.
 
 use std::time::{Duration, SystemTime};
 

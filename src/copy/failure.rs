@@ -34,7 +34,7 @@ pub enum FetchError {
     /// [`NetworkError::Prohibited`].
     #[error("{0}")]
     Prohibited(String),
-    /// An error in a restored state. Only the text of the error was saved.
+    /// An error in a restored state, of another kind than `Status` and `Prohibited`. Only its text was saved.
     #[error("{0}")]
     Earlier(String),
     #[error("it is still being fetched")]

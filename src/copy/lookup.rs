@@ -71,7 +71,8 @@ impl Lookup {
         Self::at_once(Arc::new(state), at, policy)
     }
 
-    /// Returns what applies to the request. A fetch for which the request stopped waiting counts as failed.
+    /// Returns what applies to the request. If it stopped waiting for the fetch, this is normally
+    /// [`Answer::Unreachable`]; see [`OriginState::answer_while_pending`].
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
             let late = match self.status {

@@ -145,8 +145,8 @@ impl Meaning {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }
 
-    /// Returns a failure if an FTP server refuses the login (`status` 403) and the origin has a `current` copy with
-    /// rules. Otherwise, returns `self`. The server may just be busy, and its rules must then stay in force.
+    /// Returns a failure in place of [`NoRobots`](Self::NoRobots) if [`is_refused_ftp_login`] returns true and the
+    /// origin has a `current` copy with rules. Otherwise, returns `self`.
     #[must_use]
     pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {

@@ -159,7 +159,7 @@ impl OriginState {
     }
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
-        // The time for which the egress guard refused the origin says nothing about the site.
+        // Do not count the time for which the egress guard refused the origin: it says nothing about the site.
         let failing = self.failing.as_ref();
         let failing = failing.filter(|failing| !failing.last.is_prohibited() || failure.is_prohibited());
         let (since, attempts) = match failing {
@@ -447,7 +447,7 @@ impl FailureSeries {
     }
 
     /// Returns whether the clock could have been right when the failures began. Without a battery, a machine's clock
-    /// starts in 1970, and such failures would later look years old.
+    /// starts in 1970, and failures at that time would later look years old.
     fn is_dated(&self) -> bool {
         can_be(self.since)
     }
@@ -470,7 +470,8 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// An origin that has failed for at least this long and at least `deny_for` is retried only after `retry.longest`.
+/// An origin that has failed for at least this long and at least `deny_for` is retried only after `retry.longest`,
+/// unless the egress guard refuses it.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01, as time since 1970. No correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);

@@ -1,4 +1,4 @@
-//! What a decision is about: who sends a request, what it is for, and which settings apply.
+//! What a decision is about: who sends a request, what the request is for, and which settings apply.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ pub struct Question {
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub identity: Identity<'static>,
-    /// `credential`, `certificate` or `network`; `failed` for an invalid proof. `None` if the client showed no proof.
+    /// `credential`, `certificate` or `network`; `failed` for an invalid credential. `None` if the client showed no
+    /// proof that a bot accepts.
     pub proof: Option<&'static str>,
     /// The name of the credential, certificate or network in the configuration. Never a secret.
     pub credential: Option<Box<str>>,
@@ -52,8 +53,8 @@ pub struct Terms {
     pub unidentified: Unidentified,
     /// Applies to requests of bots that are not configured, and to requests that name no bot.
     pub enforcement: Enforcement,
-    /// Whether the rules must allow not only the path as sent, but also each form in which common servers may read it
-    /// (`robots.strict-paths`).
+    /// Whether the rules must allow not only the path as sent and as normalized, but also each form in which common
+    /// servers may read it (`robots.strict-paths`). For FTP, they always must.
     pub strict_paths: bool,
     pub policy: Policy,
     /// `None` for no limits on how fast bots may send requests.
@@ -189,14 +190,13 @@ impl Question {
 
     /// Returns `exempt` for a host in the bot's `exempt-hosts`, or else the bot's enforcement. For a client that is no
     /// configured bot, returns the enforcement of the terms. A client whose proof is wrong, or missing although it is
-    /// required, gets `enforce`. So does a client that names no bot although it has a proof or sends several User-Agent
-    /// fields.
+    /// required, gets `enforce`. So does an unidentified client that has a proof or sends several User-Agent fields.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,
             RobotsIdentity::Bot(bot) => bot.enforcement,
             RobotsIdentity::Token(_) => self.terms.enforcement,
-            // A configured bot must not evade its own enforcement, or its proof, by a second User-Agent field.
+            // A configured bot must not evade its own enforcement, or the proof that it needs, by a second User-Agent.
             RobotsIdentity::Wildcard | RobotsIdentity::Refused(Reason::Unidentified)
                 if self.is_plainly_unidentified() =>
             {

@@ -2,7 +2,7 @@
 
 use crate::{bot::Enforcement, text::words};
 
-/// What a decision rests on.
+/// What a decision depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// What the site says, in its robots.txt or elsewhere, or that it says nothing.
@@ -11,8 +11,8 @@ pub enum Basis {
     Configuration,
     /// The destination, or the client's proof. A replay takes such a decision from the log.
     Network,
-    /// The time or the number of the requests, such as their pace. A replay takes such a decision from the log. But if
-    /// the verdict is `deny` because the `Crawl-delay` is too long, the replay decides again.
+    /// When requests come, or how many. A replay takes such a decision from the log. But if the verdict is `deny`
+    /// because the `Crawl-delay` is too long, the replay decides again.
     Clock,
 }
 
@@ -42,7 +42,7 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// Returns what a decision with this reason rests on.
+            /// Returns what a decision with this reason depends on.
             pub const fn basis(self) -> Basis {
                 match self {
                     $(Reason::$name => Basis::$basis,)+

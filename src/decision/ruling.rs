@@ -84,8 +84,8 @@ impl Question {
 
     /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin.
     ///
-    /// If this step does not refuse a request for the robots.txt itself (RFC 9309 §2.2.2) or of an exempt bot, it
-    /// allows the request.
+    /// This step also allows a request for the robots.txt itself (RFC 9309 §2.2.2), or from an exempt bot, unless it
+    /// refuses the request for another reason.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &self.scope) {
@@ -112,7 +112,8 @@ impl Question {
         Some(self.into_decision(refused, None, prohibited))
     }
 
-    /// The client is checked first: without a required proof, it does not learn which destinations bots may reach.
+    /// Refuses a client without a required proof, and a destination that bots must not reach. Checks the client first,
+    /// so that a client without a proof does not learn which destinations bots may reach.
     fn out_of_bounds(&self, prohibited: Option<&String>) -> Option<Ruling> {
         match (self.robots_identity(), prohibited) {
             (RobotsIdentity::Refused(reason @ Reason::Unauthenticated), _) => Some(Ruling::refused(reason)),
@@ -121,7 +122,7 @@ impl Question {
         }
     }
 
-    /// Returns `None` if deciding takes more work than `budget`.
+    /// Decides with the robots.txt that `answer` contains. Returns `None` if that takes more work than `budget`.
     fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
         let usage = self.usage_report();
         let (robots, by_last_copy) = match rules_of(answer) {
@@ -162,7 +163,7 @@ impl Question {
         })
     }
 
-    /// `passes` says whether the tunnel is forwarded if the verdict is `unverifiable`.
+    /// Decides on a tunnel. `passes` says whether the tunnel is forwarded if the verdict is `unverifiable`.
     fn find_site_access(
         &self,
         agent: Agent<'_>,
@@ -236,8 +237,8 @@ impl NeedsCopy {
     /// Decides like [`decide`](Self::decide), but only if that takes a few milliseconds at most.
     ///
     /// # Errors
-    /// Returns the question and `lookup` if deciding would take longer. Hardly any robots.txt and path do, unless they
-    /// were made to be slow.
+    /// Returns the question and `lookup` if deciding would take longer. This is rare, unless the robots.txt or the path
+    /// was made to take long.
     pub fn decide_at_once(self, lookup: Lookup) -> Result<Ruled, Box<(Self, Lookup)>> {
         match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
             Some(found) => Ok(self.ruled(found, lookup)),
@@ -308,7 +309,7 @@ fn strictest(agent: Agent<'_>, readings: &Readings<'_>, left: &mut usize) -> Opt
     }
     for reading in readings.all().skip(1) {
         let text = readings.text(reading);
-        // Creating a reading takes work too, and a path can have a hundred of them.
+        // Creating a reading takes work too, and a path can have more than a hundred readings.
         *left = left.checked_sub(text.len())?;
         let other = agent.decide_within(&text, left)?;
         if !other.allowed {

@@ -24,7 +24,8 @@ pub struct UsageReport {
     pub tdmrep: Option<TdmrepState>,
     /// SHA-256 of the `tdmrep.json` that was used.
     pub tdmrep_sha256: Option<Sha256>,
-    /// Whether the robots.txt forbids an enforced use for some paths only, so that robotgate cannot decide a tunnel.
+    /// Whether enforced lines of the robots.txt forbid a use for some paths only, so that robotgate cannot decide a
+    /// tunnel.
     #[serde(skip)]
     pub(crate) is_partial: bool,
 }
@@ -77,8 +78,8 @@ impl UsageReport {
         }
     }
 
-    /// Adds a statement. Of two with the same label and purpose, only one stays: one that forbids the use, or else the
-    /// first.
+    /// Adds a statement. Of two with the same vocabulary, label and purpose, only one stays: one that forbids the use,
+    /// or else the first.
     pub(super) fn add(&mut self, statement: UseStatement) {
         match self.said.iter_mut().find(|other| other.is_same_label(&statement)) {
             Some(other) if other.allowed && !statement.allowed => *other = statement,
@@ -164,8 +165,8 @@ impl Question {
 // === impl Decision ===
 
 impl Decision {
-    /// Returns whether the decision still needs the site's `tdmrep.json`. It does if the bot does text and data mining,
-    /// `usage.tdmrep` is not off, and nothing refuses the request yet.
+    /// Returns whether the decision still needs the site's `tdmrep.json`. It does if the site is no FTP site, the bot
+    /// does text and data mining, `usage.tdmrep` is not off, and nothing refuses the request yet.
     pub(super) fn needs_tdmrep(&self) -> bool {
         // The TDM Reservation Protocol is for web sites, not for FTP.
         let is_web = self.target().origin.scheme != Scheme::Ftp;

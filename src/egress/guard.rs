@@ -179,8 +179,8 @@ impl Ports {
     }
 }
 
-/// The bad ports of the Fetch standard, sorted. Other protocols use them, and their servers can take an HTTP request
-/// for a command (<https://fetch.spec.whatwg.org/#port-blocking>).
+/// The bad ports of the Fetch standard, sorted. Servers of other protocols use them, and can interpret an HTTP request
+/// as a command (<https://fetch.spec.whatwg.org/#port-blocking>).
 const BAD: [u16; 82] = [
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
     111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,

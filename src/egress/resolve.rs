@@ -1,4 +1,5 @@
-//! Resolves names with the system's or the configured name servers. Never appends a search domain to a name.
+//! Resolves names with the hosts file, and with the configured name servers or those of the system. Never appends a
+//! search domain to a name.
 
 use std::{
     net::{IpAddr, SocketAddr},

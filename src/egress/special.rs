@@ -87,7 +87,7 @@ impl Special {
     }
 
     /// Returns whether a host name in `egress.allow` allows addresses of this kind. For other kinds, the list must have
-    /// the network, because whoever controls a subdomain can point it to any address.
+    /// the network: whoever controls a subdomain could point it to a metadata service, for example.
     pub(super) fn is_opened_by_name(self) -> bool {
         matches!(self, Self::Loopback | Self::Private | Self::Carrier)
     }
@@ -134,8 +134,8 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the IPv4 address that `address` contains in a standard form, if any. If there are several, as with Teredo,
-/// returns the one that packets reach in the end. For local NAT64, takes the last 32 bits.
+/// Returns the IPv4 address that `address` contains in a standard form, if any. A Teredo address contains two: returns
+/// that of the client, which packets reach in the end. Of a local NAT64 address, returns the last 32 bits.
 pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,

@@ -81,7 +81,7 @@ impl EvidenceFile {
     /// Writes a batch in one transaction, and removes what is old or has no room. If this fails, nothing is changed.
     pub(super) fn write(&self, batch: &Batch<'_>) -> Result<WriteOutcome, FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Otherwise, opening the file after a kill would repair it by reading the whole file.
+        // Without this, the next opening after a kill would read the whole file to repair it.
         transaction.set_quick_repair(true);
         let mut outcome = WriteOutcome::default();
         {
@@ -94,8 +94,8 @@ impl EvidenceFile {
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());
                 let size = match known {
-                    // The use on this day is already recorded, or another robotgate whose clock is ahead recorded a
-                    // later day.
+                    // The use on this day is already recorded, or a robotgate whose clock was ahead recorded a later
+                    // day.
                     Some((day, _)) if day >= batch.day => continue,
                     Some((day, size)) => {
                         days.remove((day, &sha256.0))?;

@@ -63,7 +63,8 @@ impl<'t> HistoryTables<'t> {
         })
     }
 
-    /// Adds a new version, or updates the time of the last one. Also updates `bytes`, the size of the history.
+    /// Adds a version. If the origin's version at the time of `seen` has the same text, updates that version instead.
+    /// Also updates `bytes`, the size of the history.
     pub(super) fn note(&mut self, seen: &Sighting, bytes: &mut u64) -> Result<(), FileError> {
         let (origin, at) = (&*seen.origin, micros_since_1970(seen.at));
         let sha256 = seen.text.map(|text| text.sha256.0);

@@ -1,4 +1,4 @@
-//! The queue of the texts that wait to be written. Also remembers which texts are in the file.
+//! The queue of the texts and the answers of sites that wait to be written. Also remembers what is in the file already.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ pub(super) enum PutResult {
     Stored,
     /// The receiver gets `true` when the text is in the file, and `false` if writing failed.
     Waiting(oneshot::Receiver<bool>),
-    /// Do not wait: the text cannot be written at present, or the queue is full.
+    /// Do not wait: the text cannot be written at present, or the queue is full or closed.
     Fails,
 }
 
@@ -77,8 +77,8 @@ impl Queue {
         }
     }
 
-    /// Queues a site's answer, unless one with the same text was queued on `day` or the queue is full. `before` is the
-    /// previous answer, if its text was different.
+    /// Queues a site's answer, unless one with the same text was queued on `day`, or the queue is full or closed.
+    /// `before` is the previous answer, if its text was different.
     pub(super) fn saw(&mut self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let key = self.hasher.hash_one(&seen.origin);
         let is_noted = |(text, noted): &(Option<SeenText>, u32)| *text == seen.text && *noted >= day;

@@ -1,4 +1,4 @@
-//! Tests the store of evidence: how it stores texts, the limits of its file, and what it does if the disk fails.
+//! Tests which texts and which history the store of evidence keeps, and what it does if its file cannot be used.
 
 use std::fs;
 
@@ -311,7 +311,7 @@ fn an_origin_has_a_version_for_each_text_that_follows_another() {
         (other, Some("1"), 25),
         (A, None, 30),
         (A, Some("1"), 40),
-        // Another robotgate, which shares the file, records this answer late.
+        // Another robotgate, which shares the file, records the answers of the seconds 15 and 35 late.
         (A, Some("1"), 15),
         (A, Some("2"), 50),
         (A, None, 35),
@@ -390,7 +390,7 @@ fn a_history_is_added_to_a_file_without_one() {
     let file = bench.open();
     write(&file, &["1"], 1, 0, u64::MAX);
     drop(file);
-    // Earlier releases of robotgate did not have the tables of the history.
+    // Delete the tables of the history, as if a version of robotgate without a history had written the file.
     let database = redb::Database::open(bench.options().path).expect("opens");
     let transaction = database.begin_write().expect("a transaction");
     let tables: Vec<_> = transaction.list_tables().expect("a list").collect();

@@ -110,7 +110,7 @@ struct StatementRow<'a> {
     applies: Option<bool>,
 }
 
-/// The robots.txt, and the fetch that brought it. If it was not fetched, the fields about the fetch are empty.
+/// The robots.txt, and how it was fetched. If it was not fetched, the fields about the fetch are empty.
 #[derive(Default, Serialize)]
 pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,

@@ -7,8 +7,8 @@ use std::{
 
 /// The running tasks, each of which has a permit, and the waiting tasks, which [`Queue::start`] returns one by one.
 ///
-/// Keys take turns, and each key's tasks start in the order in which they came. A task starts only while its key has
-/// fewer than [`LEEWAY`] running tasks for each free permit.
+/// Keys take turns, and the tasks of a key start in the order in which they were queued. A task starts only while its
+/// key has fewer than [`LEEWAY`] running tasks for each free permit.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
     permits: usize,

@@ -168,8 +168,9 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// In bytes. This leaves room for several answers with the largest value ([`MAX_BYTES`](super::value::MAX_BYTES)),
-/// because the answers to several calls can arrive before the first call reads its answer.
+/// Maximum number of unread bytes. This leaves room for several answers with the largest value
+/// ([`MAX_BYTES`](super::value::MAX_BYTES)), because the answers to several calls can arrive before the first call
+/// reads its answer.
 const MAX_UNREAD: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! time, so they grow even if the server loses its memory.
 //!
 //! If the server does not answer in time, the robotgate does not know whether it holds the lease. It fetches anyway. To
-//! renew and end the lease, it gives its name instead of a token.
+//! renew and end the lease, it sends its name instead of a token.
 
 use std::{
     convert::Infallible,
@@ -29,7 +29,7 @@ use crate::{
     origin::Origin,
 };
 
-/// What the fleet gives a robotgate that needs a robots.txt copy.
+/// What a robotgate that needs a robots.txt copy gets from the fleet.
 #[derive(Debug)]
 pub(crate) enum CopyOrLease {
     /// The copy that another robotgate fetched.
@@ -137,7 +137,7 @@ impl Fleet {
                 .unwrap_or(Err(CopyRejection::Corrupt)),
             false => decode(),
         };
-        // The key depends on the profile (`robots.profile`), so a copy that was made with another one is corrupt.
+        // The key depends on the profile (`robots.profile`), so a copy with another profile is corrupt.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
             false => Err(CopyRejection::Corrupt),

@@ -21,7 +21,7 @@ pub enum Notice {
     Paused(Paused),
 }
 
-/// An origin asked for a pause, of which `left` is still to come.
+/// An origin asked for a pause, of which `left` remains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paused {
     pub origin: Origin,

@@ -29,11 +29,11 @@ pub struct SiteCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Refusal<S> {
     pub site: S,
-    /// As the log names the bot. Empty if the request names no bot.
+    /// The bot's name, as in the log. Empty if the request names no bot.
     pub bot: S,
-    /// As the metrics and the other counts of the history name the bot.
+    /// The bot's name, as in the metrics and in the other counts of the history.
     pub bot_label: S,
-    /// As written in the robots.txt. Empty if no rule decided.
+    /// The rule's text, as in the robots.txt. Empty if no rule decided.
     pub rule: S,
     pub kind: DecisionKind,
 }

@@ -9,13 +9,13 @@ use crate::{
 };
 
 words! {
-    /// What each series of a chart counts: the requests with one verdict or reason, of one bot, or to one site.
+    /// By what a chart groups requests: it has one series for each verdict, reason, bot, site or kind of answer.
     pub enum By {
         Verdict = "verdict",
         Reason = "reason",
         Bot = "bot",
         Site = "site",
-        /// Whether sites answered forwarded requests, or failed.
+        /// Whether the site answered a forwarded request, or failed.
         Answer = "answer",
     }
 }

@@ -42,7 +42,7 @@ pub struct HistoryReport {
 /// One series of a chart: a count for each step.
 #[derive(Debug, Serialize)]
 pub struct Series {
-    /// `None` for the sum of all others.
+    /// `None` for the sum of the counts that are in no named series.
     #[serde(serialize_with = "if_named")]
     name: Option<Arc<str>>,
     total: u64,
@@ -366,8 +366,9 @@ fn timestamp(seconds: u64) -> Timestamp {
     Timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// Maximum number of points (before the ends are rounded to the step), and of named series, in a chart.
+/// Maximum number of points in a chart, before the ends are rounded to the step.
 const MAX_POINTS: u64 = 180;
+/// Maximum number of named series in a chart.
 const MAX_SERIES: usize = 8;
 const DAY: u64 = 24 * 3600;
 /// Possible seconds between two points of a chart. People can easily read these from an axis.

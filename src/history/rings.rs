@@ -61,7 +61,7 @@ impl Resolution {
 
     pub(super) const fn limits(self) -> SlotLimits {
         match self {
-            // No sites, because their counts arrive only every few seconds.
+            // Sites and refusals are counted only by the minute, because the counts of sites arrive every few seconds.
             Self::Second => SlotLimits {
                 bots: 16,
                 sites: 0,

@@ -25,7 +25,7 @@ pub enum Unreadable {
 struct Saved {
     version: u32,
     names: Vec<String>,
-    /// In the order of `Resolution::ALL`.
+    /// The slots of each resolution, in the order of `Resolution::ALL`.
     slots: Vec<Vec<SavedSlot>>,
 }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::decision::{Reason, Verdict};
 
-/// 2027-01-15 08:00:00 UTC.
+/// When the tests begin, in seconds since 1970: at 2027-01-15 08:00:00 UTC.
 const START: u64 = 1_800_000_000;
 
 fn at(second: u64) -> SystemTime {
@@ -143,7 +143,8 @@ fn decisions_are_counted_in_their_second_minute_and_hour() {
     );
     proxy.decides("Acme", A, Reason::NoRule, 16);
     proxy.sample(3700);
-    // The decisions of the last sample are in the current minute and hour.
+    // No sample comes after second 3700, so its 16 decisions are in a minute and an hour that have not ended. The
+    // report has to count them, too.
     for (from, until, now, step, counts) in [
         (0, 120, 3700, 60, &[7, 8][..]),
         (3600, 3720, 200_000 - 113_600, 60, &[0, 16]),
@@ -477,8 +478,8 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
         slot * resolution.spans() as usize
     };
     let slots: usize = rings::Resolution::ALL.into_iter().map(size).sum();
-    // The hash maps of the current minute and hour. Each place takes one byte more than its entry. The bots are at most
-    // 1000 names, `other` and `none`.
+    // The hash maps of the current minute and hour. Each place in a map takes one byte more than its entry. The bots
+    // are at most 1000 names, `other` and `none`.
     let places = |entries: usize| (entries * 8 / 7).next_power_of_two();
     let current =
         places(MAX_CURRENT) * (size_of::<Site>() + size_of::<Refused>() + 2) + places(1002) * (size_of::<Bot>() + 1);

@@ -156,7 +156,7 @@ words! {
         ClientError = "4xx",
         TooManyRequests = "429",
         ServerError = "5xx",
-        /// The status makes no sense as a response to this request.
+        /// Any other status, and 206, which makes no sense as a response to a request without a `Range` field.
         OtherStatus = "other",
         Dns = "dns",
         Connect = "connect",
@@ -183,8 +183,8 @@ words! {
         Both = "both",
         /// The rules are the same, or all recent requests would be decided as before.
         None = "none",
-        /// The files were not compared. Or the rules are different, but there is no recent request, or some could not
-        /// be decided again and the others would be decided as before.
+        /// robotgate does not know. Either it did not compare the files, or it could decide none of the recent requests
+        /// again, or it could decide only some of them and found no difference.
         Unknown = "unknown",
     }
 }

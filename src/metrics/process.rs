@@ -1,4 +1,4 @@
-//! Reads the metrics of the process that Prometheus' own clients also report, most of them from `/proc`.
+//! Reads metrics of this process, most of them from `/proc`. Prometheus' own clients report the same metrics.
 
 use std::fs;
 

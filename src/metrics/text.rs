@@ -473,6 +473,7 @@ impl MetricsCollector {
         )
     }
 
+    /// Writes the metrics that Prometheus recommends for every process:
     /// <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>
     fn process(&self, page: &mut Page<'_>) -> fmt::Result {
         let process = &self.snapshot.process;

@@ -171,7 +171,8 @@ fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     resolved
 }
 
-/// Normalizes escapes (RFC 3986 §6.2.2.1 and, with [`Unreserved::Decode`], §6.2.2.2), and escapes all octets that are not visible ASCII characters.
+/// Normalizes escapes (RFC 3986 §6.2.2.1 and, with [`Unreserved::Decode`], §6.2.2.2), and escapes all octets that are
+/// not visible ASCII characters.
 fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;

@@ -107,7 +107,7 @@ impl<K: Eq, T> Queue<K, T> {
             return Some((self.ahead_of(index), waiter));
         }
         self.lines.remove(index);
-        // Its bot would now be behind all others.
+        // The bot has no other request, so if this request joined the queue again, it would be behind all other bots.
         Some((self.ahead_of(self.lines.len()), waiter))
     }
 

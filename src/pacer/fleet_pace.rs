@@ -225,7 +225,7 @@ impl<'p> WaitTracker<'p> {
     /// Waits for the slot at `at`. If a reload makes the gap shorter, the wait becomes shorter by the same time.
     async fn until_slot(&mut self, mut at: Instant) -> Result<(), TooEarly> {
         while at > now() && !self.pacer.is_lifted() {
-            // This fails if too many requests wait, or if a reload moved the deadline before the slot.
+            // `until` fails if too many requests wait, or if a reload moved the deadline before the slot.
             let PaceLimits { gap, gap_cause, .. } = self.limits;
             self.until(at, gap_cause).await?;
             at = at.checked_sub(gap.saturating_sub(self.limits.gap)).unwrap_or(at);

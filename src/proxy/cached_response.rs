@@ -12,7 +12,7 @@ use crate::{
     fetch::opaque,
 };
 
-/// The origin's stored response to the fetch of its robots.txt, which is complete and was fresh when it was looked up.
+/// The stored response to the fetch of an origin's robots.txt. It is complete, and was fresh when it was looked up.
 #[derive(Debug)]
 pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,

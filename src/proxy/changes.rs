@@ -153,8 +153,8 @@ impl RobotsChange {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the old and the new robots.txt, and decides recent requests by each of them. Blocks for up to a few
-    /// seconds.
+    /// Compares the old and the new robots.txt. If rules changed, decides recent requests by each of them. Blocks for
+    /// up to a few seconds.
     fn compare(&self) -> (LineChanges, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
@@ -349,7 +349,7 @@ const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 const MAX_TIME: Duration = Duration::from_secs(2);
 const MAX_EXAMPLES: usize = 5;
 /// Maximum length of these lists in the log line of one change: the groups; the agents, the added rules and the removed
-/// rules of a group; and the other lines that were added or removed.
+/// rules of a group; the other lines that were added or removed; and the agents of such a line.
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules in the log line of one change.
 const MAX_RULES: usize = 100;

@@ -51,7 +51,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the URL named a user of an FTP site, other than the anonymous one.
+    /// Returns whether the login in an ftp URL named a user, other than a user of anonymous FTP (RFC 1635).
     pub(super) fn names_user(&self) -> bool {
         match self {
             Self::Http1(client) => client.names_user(),

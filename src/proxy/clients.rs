@@ -42,8 +42,8 @@ pub(super) struct Clients {
 struct ClientStates {
     clients: HashMap<IpAddr, Arc<ClientState>>,
     connections: usize,
-    /// Maximum number of client connections for which the process may open files. Each needs two: for its own socket
-    /// and for a connection to an origin.
+    /// Maximum number of client connections for which the process may open files. Each connection needs two files: its
+    /// own socket, and a connection to an origin.
     room: usize,
     sweep_at: usize,
 }
@@ -204,7 +204,7 @@ impl Clients {
 // === impl ClientState ===
 
 impl ClientState {
-    /// Returns whether the table can forget this client: it is like a client that was never seen.
+    /// Returns whether the table can forget this client, because its state equals that of a client that was never seen.
     fn is_forgettable(&self, limits: &ClientLimits, now: Instant) -> bool {
         let is_full = |leaves: Allowance| leaves.is_full(limits.client_leaves, MINUTE, now);
         self.connections.load(Ordering::Relaxed) == 0 && self.leaves.lock().is_none_or(is_full)

@@ -55,9 +55,10 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             if context.connection.outer_connect.is_some() {
                 return reject(wire, &HeadError::NestedConnect, context).await;
             }
-            // Some clients begin TLS without waiting for the response to their CONNECT.
+            // Some clients begin TLS before they get the response to their CONNECT. Keep their bytes for the tunnel.
             wire.unread(head.bytes.split_off(head.len));
-            // `None` means that the connection is broken: there is no other handle, and no earlier response is unsent.
+            // This is `None` only if the connection is broken: no other code has a handle to the connection, and all
+            // earlier responses have been sent.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };

@@ -1,5 +1,5 @@
-//! Reads the content of a request from the client, and keeps up to `MAX_KEPT` bytes of it. If the origin has certainly
-//! not processed the request, the kept content can be sent again on another connection.
+//! Reads the content of a request from the client. Keeps content of up to `MAX_KEPT` bytes, to send it again on another
+//! connection if the origin has certainly not processed the request.
 
 use std::task::{Context, Poll, ready};
 

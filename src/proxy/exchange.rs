@@ -133,8 +133,8 @@ impl Exchange {
         }
     }
 
-    /// Logs the decision, and returns the refusal if the request is not forwarded. Send nothing for the request before
-    /// this returns. If this fails, the request must not be forwarded.
+    /// Logs the decision, and returns the refusal if the request is not forwarded. Before this returns, neither forward
+    /// the request nor respond to it. If this fails, the request must not be forwarded.
     pub(super) async fn decide(
         &mut self,
         request: &Request<'_>,

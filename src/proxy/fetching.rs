@@ -280,7 +280,8 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
 /// The pause is for `origin`, even if another site sent the response after a redirect, so that `origin` cannot slow
 /// that site down. But if the last redirect led to the other site's own document, the pause is for that site.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
-    // The caller has already noted the request before the fetch. If connecting took a while, it was sent only now.
+    // The caller noted the request before the fetch, but connecting may have taken a while, so the origin may have got
+    // the request much later. Note it again, so that the pace counts from the end of the fetch.
     pacer.note_request(origin);
     if let Fetched::Response(received) = &traced.fetched
         && matches!(received.status, 429 | 503)

@@ -102,8 +102,8 @@ pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-/// Returns whether the end of the response is clear. It must have no transfer coding or, but not over HTTP/1.0, only
-/// `chunked` (RFC 9112 §6.1).
+/// Returns whether it is clear where the response ends. The response must have no transfer coding, or only `chunked`,
+/// which a response of HTTP/1.0 must not have (RFC 9112 §6.1).
 pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {

@@ -68,7 +68,7 @@ pub struct Generation {
     pub(super) pacer: Option<SharedPacer>,
     roots: Arc<Roots>,
     fleet: Option<Arc<Fleet>>,
-    /// Stores the robots.txt texts that decisions are based on.
+    /// Stores the texts that decisions are based on.
     evidence: Option<Arc<Evidence>>,
     sealer: Option<Arc<Sealer>>,
     pub(super) origins: Arc<Origins>,

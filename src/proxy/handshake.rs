@@ -1,4 +1,4 @@
-//! Recognises the start of a client's TLS handshake, and finds out why a handshake failed. Pure functions, without I/O.
+//! The first byte of a client's TLS handshake, and the cause of a failed handshake. Pure functions, without I/O.
 
 use crate::{text::plain, upstream};
 

@@ -29,7 +29,8 @@ pub(super) struct Head {
     pub(super) len: usize,
     /// Set for a CONNECT.
     pub(super) connect: Option<ConnectHead>,
-    /// Whether an ftp URL named a user other than the anonymous one. `bytes` no longer contains the login.
+    /// Whether the login in an ftp URL named a user, other than a user of anonymous FTP (RFC 1635). `bytes` does not
+    /// contain the login.
     pub(super) names_user: bool,
 }
 
@@ -55,6 +56,8 @@ pub(super) fn log_malformed(connection: &ClientConnection, error: &dyn fmt::Disp
 // === impl Head ===
 
 impl Head {
+    /// Reads a head. Waits at most `idle` for its first byte. Only then calls `limits`, which returns the limits of the
+    /// head and the maximum time for its other bytes, so that a reload applies to idle connections too.
     pub(super) async fn read(
         wire: &Wire,
         idle: Duration,
@@ -176,7 +179,7 @@ impl ScannedHead {
             Ok(httparse::Status::Complete(len)) => len,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooManyFields(limits.fields)),
-            // httparse takes the text after a space in the target for the version.
+            // httparse mistakes the text after a space in the target for the version.
             Err(httparse::Error::Version) if has_space_in_target(bytes) => {
                 return Err(HeadError::Syntax(SPACE_IN_TARGET));
             }
@@ -240,7 +243,7 @@ impl ScannedHead {
 impl ConnectHead {
     /// Checks a CONNECT (RFC 9110 §9.3.6). Many clients send no Host field, or one without the port.
     fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
-        // A URL. The error about its port would mislead.
+        // If the target is a URL, `HostPort::parse` would report an invalid port, which would mislead.
         if target.contains(&b'/') {
             return Err(HeadError::ConnectPort);
         }

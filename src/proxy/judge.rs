@@ -125,7 +125,7 @@ async fn with_tdmrep(
     let can_refuse = generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]);
     let found = match look_up(store, generation, requester, undecided.origin()).await {
         Ok((found, _)) => found,
-        // If `tdmrep.json` files cannot refuse anything, a failed lookup must not do so either.
+        // If `tdmrep.json` files cannot refuse requests, a failed lookup must not refuse any either.
         Err(_) if !can_refuse => return Ok(undecided.complete(Tdmrep::NotAsked)),
         Err(error) => return Err(error.into()),
     };

@@ -290,7 +290,7 @@ async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken)
 
 impl Planned {
     /// Begins to listen on all sockets, and adds their addresses to `listening`. Connections to the new sockets wait
-    /// until [`Listeners::take_up`].
+    /// until [`Listeners::start_accepting`].
     ///
     /// # Errors
     /// Fails if another program has begun to listen on an address in the meantime.

@@ -134,7 +134,7 @@ impl Live {
     pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
         let mut logs = self.audit_logs.lock();
         logs.retain(is_in_use);
-        // The log in use comes first, so that a stop closes it before one whose output hangs.
+        // The log in use comes first, so that a stop closes it before a log whose output hangs.
         let current = self.generation().audit.clone();
         [current].into_iter().chain(logs.iter().cloned()).collect()
     }

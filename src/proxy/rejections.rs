@@ -52,7 +52,8 @@ pub(super) fn note_trust(context: &Context) {
     }
 }
 
-/// Logs that a client closed a connection, unless it is a browser or trusts the certificate on other connections.
+/// Logs that a client closed a connection, unless the client is a browser or trusts the certificate on another
+/// connection, or robotgate is stopping.
 async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
     if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;

@@ -1,5 +1,5 @@
-//! Turns a refusal or an error into an HTTP response, which no other module does. The body is for a program (RFC 9457)
-//! or a person, and the field `Proxy-Status` names the cause.
+//! Turns a refusal or an error into an HTTP response to a bot, which no other module does. The body is for a program
+//! (RFC 9457) or a person, and the field `Proxy-Status` names the cause.
 
 mod accept;
 mod page;
@@ -237,7 +237,7 @@ impl OwnResponse {
             answer.set("Content-Security-Policy", page::POLICY.to_owned());
             answer.set("X-Content-Type-Options", "nosniff".to_owned());
         }
-        // This does not fail. pingora does not check the phrase, but no title has control characters.
+        // This does not fail, because pingora does not check the phrase. No title has control characters.
         let _ = answer.head.set_reason_phrase(Some(details.title));
         answer
     }

@@ -39,7 +39,7 @@ pub(super) fn to_origin(
         }
     }
     if request.version == Version::HTTP_2 {
-        // robotgate does not wait for the origin's `100 Continue`.
+        // Over HTTP/2, robotgate does not wait for the origin's `100 Continue`.
         request.remove_header(&header::EXPECT);
     }
     if upgrades {

@@ -54,7 +54,7 @@ pub enum ServerTlsError {
 /// Builds the TLS settings that `tls` describes.
 ///
 /// # Errors
-/// Fails if a file cannot be read, other users can read the key, or the files do not belong together.
+/// Fails if a file cannot be read or is not valid, other users can read the key, or the files do not belong together.
 pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
     let chain = certificates(&tls.certificate)?;
     let certificate = chain.iter().fold(Sha256::new(), |digest, one| digest.chain_update(one));

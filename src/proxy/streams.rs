@@ -185,8 +185,8 @@ impl HttpServerApp for Streams {
         let mut options = H2Options::new();
         options
             .max_concurrent_streams(self.max_streams)
-            // A client reaches robotgate's own limits before this much higher limit of the library. robotgate reports
-            // when a client exceeds its own limits.
+            // This limit of the library is so high that a client exceeds robotgate's limits first. Only robotgate
+            // reports a client that exceeds a limit.
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
             .max_send_buffer_size(SEND_BUFFER)
             .initial_window_size(WINDOW)

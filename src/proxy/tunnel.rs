@@ -1,5 +1,5 @@
 //! A blind tunnel: connects to an address that the egress guard has checked, and passes bytes both ways. Other code
-//! decides whether to open a tunnel, and logs that.
+//! decides whether to open a tunnel, and logs this decision.
 
 mod hello;
 mod pass;

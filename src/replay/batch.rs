@@ -163,8 +163,8 @@ impl Replayer {
             .collect())
     }
 
-    /// For each decision that used no robots.txt, adds the newest one of the site that robotgate had seen before the
-    /// request. The decision with `change` may need it.
+    /// Some decisions used no robots.txt, but may need one with `change`. Adds to their lines which robots.txt the site
+    /// had before the request, or that it had none, as far as the store of evidence says.
     fn fill_in_lookups(&mut self, parsed: &mut [LoggedLine<'_>], change: &Scenario) -> Result<(), FileError> {
         let Some(read) = &self.histories else { return Ok(()) };
         let mut without: Vec<(&mut LoggedDecision<'_>, SystemTime)> = parsed

@@ -35,7 +35,7 @@ pub struct LoggedDecision<'a> {
     pub agent: Option<String>,
     #[serde(borrow)]
     pub identity: Cow<'a, str>,
-    /// Earlier versions did not log this.
+    /// What identified the bot, such as the name of a credential. A line of another version of robotgate can lack this.
     #[serde(default)]
     pub matched_by: Option<String>,
     /// The client's address, with its port.
@@ -61,10 +61,10 @@ pub struct LoggedDecision<'a> {
     pub robots_status: Option<u16>,
     pub robots_sha256: Option<Sha256>,
     pub robots_error: Option<String>,
-    /// Earlier versions did not log this.
+    /// A line of another version of robotgate can lack this.
     #[serde(default)]
     pub config_sha256: Option<Sha256>,
-    /// Earlier versions did not log this.
+    /// A line of another version of robotgate can lack this.
     #[serde(default)]
     pub usage: Option<LoggedUsage>,
 }
@@ -129,7 +129,7 @@ impl LoggedDecision<'_> {
         self.usage.as_ref()?.tdmrep_sha256
     }
 
-    /// Returns what the site's `tdmrep.json` said about the URL, or `None` if the site had no such file.
+    /// Returns what the site's `tdmrep.json` said about the URL, or `None` if the line names no such file.
     pub(super) fn tdmrep_answer(&self) -> Option<TdmrepAnswer> {
         let usage = self.usage.as_ref()?;
         let said = usage.said.as_array();
@@ -157,7 +157,8 @@ impl<'a> LoggedLine<'a> {
         if line.trim_ascii().is_empty() {
             return Self::Other;
         }
-        // robotgate writes this field first, and without escapes. Only other lines have to be parsed to know their event.
+        // robotgate writes the field `event` first and without escapes, so most records that are no decisions need not
+        // be parsed.
         let event = line
             .strip_prefix(b"{\"event\":\"")
             .and_then(|rest| rest.split(|byte| *byte == b'"').next());

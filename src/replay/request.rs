@@ -47,7 +47,7 @@ pub(super) fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) 
     }
     let hides_value = match config {
         Some(config) => config.audit.privacy.redact_query.hides_value(&logged.url),
-        // The client may have sent the value `redacted` itself, but the line does not tell.
+        // The client itself may have sent the value `redacted`. The line does not say.
         None => logged.url.contains("=redacted"),
     };
     match hides_value {
@@ -110,10 +110,10 @@ pub(super) fn subject(logged: &LoggedDecision<'_>, config: &Config) -> Result<Su
     })
 }
 
-/// Returns why the request named no bot, as far as decisions differ by it.
+/// Returns why the request named no bot, as far as decisions depend on that.
 fn cause(logged: &LoggedDecision<'_>, config: &Config) -> Cause {
-    // The log joins several User-Agent fields with ` | `. A single field can contain that too, and the log can leave the
-    // fields out. Then only the enforcement shows whether there were several.
+    // The log joins several User-Agent fields with ` | `. A single field can contain ` | ` too, and the log can leave
+    // the fields out. Then only the enforcement shows whether there were several.
     let is_left_out = config.audit.privacy.user_agent != LoggedUserAgent::Keep;
     let is_joined = logged.user_agent.as_deref().is_some_and(|field| field.contains(" | "));
     match (is_left_out || is_joined) && logged.enforcement == Enforcement::Enforce.as_str() {
@@ -147,7 +147,7 @@ pub(super) fn lookup(
     let start = SystemTime::UNIX_EPOCH + START;
     let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
     let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
-    // So late that every robots.txt has expired, and failures have lasted longer than `unreachable.deny_for`.
+    // This is so late that every robots.txt has expired, and failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
     // With the reason `pace`, `robots_error` can say that the Crawl-delay is too long, so it does not show that a fetch

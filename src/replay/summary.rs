@@ -11,17 +11,18 @@ use crate::decision::Decision;
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub decisions: u64,
-    /// Numbers of decisions on which the change has the [`Effect`] of the same name.
+    /// Numbers of decisions by the [`Effect`] of the change on them: `refused`, `forwarded`, `verdict`, `basis` and
+    /// `same`. `same` also counts the requests with which the change has nothing to do.
     pub refused: u64,
     pub forwarded: u64,
     pub verdict: u64,
     pub basis: u64,
     pub same: u64,
-    /// Decisions that depended on the network or on the time of the request, and cannot be made again.
+    /// Decisions because of the address or port of the site, the client's proof or the pace. They cannot be made again.
     pub as_logged: u64,
     /// Numbers of decisions whose result with the change is not known, by the text of [`Unknown`].
     pub unknown: BTreeMap<String, u64>,
-    /// The URL of the first decision with each of these texts.
+    /// For each text in `unknown`, the URL of the first decision with this text.
     #[serde(skip)]
     pub unknown_urls: BTreeMap<String, String>,
     pub unreadable_lines: u64,

@@ -148,8 +148,8 @@ fn outcome(line: &Value, config: &Config, text: Option<&str>) -> ReplayOutcome {
     replay(&logged, config, texts)
 }
 
-/// Returns cases of every kind of decision: the expected reason, the User-Agent, the method, the URL, and what fetches
-/// of the robots.txt found.
+/// Returns decisions with most of the reasons that a replay decides again: the expected reason, the User-Agent, the
+/// method, the URL, and what fetches of the robots.txt found.
 fn cases() -> Vec<(&'static str, &'static str, &'static str, &'static str, Found)> {
     let text = || Found::Text(ROBOTS);
     vec![

@@ -1,7 +1,9 @@
-//! Decides a logged request again as if the configuration, a site's robots.txt or the User-Agent had been different. If
-//! neither the log nor the change has a needed value, the result is [`Unknown`], except where a comment here or in
-//! `request` names what is assumed. If the logged decision used no robots.txt, [`Replayer`](super::Replayer) takes the
-//! newest one that the store of evidence has of the site from before the request.
+//! Decides a logged request again as if the configuration, a site's robots.txt or the User-Agent had been different.
+//!
+//! If the decision needs a value that is neither in the change nor in the log nor in the store of evidence, the result
+//! is [`Unknown`], unless a comment in this module or in the module `request` says what is assumed. If the logged
+//! decision used no robots.txt, [`Replayer`](super::Replayer) reads from the store of evidence which robots.txt the
+//! site had before the request, or that it had none.
 
 use std::{
     collections::HashMap,
@@ -40,7 +42,8 @@ pub enum Finding {
     Decided(Effect, Box<Decision>),
     /// The change has nothing to do with this request.
     Unaffected,
-    /// The decision depended on the network or on the time of the request, so it cannot be made again.
+    /// The address or port of the site, the client's proof or the pace decided. The log does not have what is needed to
+    /// decide that again.
     AsLogged,
     Unknown(Unknown),
 }

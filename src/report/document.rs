@@ -36,11 +36,11 @@ pub(super) struct Column {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
-    /// For the bar in the HTML report.
+    /// The counts that the bar in the HTML report shows.
     pub(super) counts: Option<OutcomeCounts>,
 }
 
-/// Its texts are safe for a terminal.
+/// A cell of a table. Its texts are safe for a terminal.
 #[derive(Debug)]
 pub(super) enum Cell {
     Text(String),
@@ -112,6 +112,6 @@ fn length(duration: Duration) -> String {
     }
 }
 
-/// Enough digits of a checksum to tell the versions of a robots.txt apart.
+/// Enough digits of a checksum to distinguish the versions of a robots.txt.
 const DIGITS: usize = 12;
 const MAX_LENGTH: Duration = Duration::from_secs(9999 * 24 * 3600);

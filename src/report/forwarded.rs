@@ -51,7 +51,8 @@ impl Forwarded {
     }
 }
 
-/// More requests than one robotgate normally forwards at a time. A log that lacks many completions can exceed this.
+/// Maximum number of remembered requests. A robotgate normally has fewer open requests. A log that lacks many
+/// completions can exceed this number.
 const MAX_REQUESTS: usize = 100_000;
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ fn bar(counts: &OutcomeCounts, most: u64) -> String {
 }
 
 fn parts(counts: &OutcomeCounts) -> [(&'static str, u64); 3] {
-    // A damaged log can count more requests as not enforced.
+    // In a damaged log, more requests can count as not enforced than as forwarded.
     let allowed = counts.forwarded().saturating_sub(counts.not_enforced);
     [
         ("forwarded", allowed),

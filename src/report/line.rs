@@ -44,7 +44,7 @@ pub(super) struct Record<'a> {
     pub(super) rule: Option<Text<'a>>,
     /// Set only if the bot has purposes.
     pub(super) usage: Option<IgnoredAny>,
-    // Fields of the records of completions and of fetches.
+    // Fields of the records of completions. The records of fetches also have `error`.
     #[serde(borrow)]
     pub(super) error: Option<Text<'a>>,
     pub(super) bytes_in: Option<u64>,
@@ -95,7 +95,7 @@ pub(super) enum LogLine<'a> {
     Record(Box<Record<'a>>),
     /// A record of an unknown kind that does not fit into [`Record`].
     Other,
-    /// The trace of an erased line.
+    /// A line in the place of an erased one.
     Erased,
     Empty,
     Unreadable,
@@ -127,7 +127,7 @@ impl<'a> LogLine<'a> {
     }
 }
 
-/// Returns the time of a log line, or `None` if it has no valid one.
+/// Returns the time of a log line, or `None` if the line is no record with a valid time.
 pub fn time_of(line: &[u8]) -> Option<SystemTime> {
     serde_json::from_slice::<Any<'_>>(line).ok().map(|any| any.time.0)
 }

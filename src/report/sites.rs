@@ -25,7 +25,7 @@ pub(super) struct Outage {
     pub(super) error: String,
 }
 
-/// The outages of all sites. Each run of robotgate has its own, because it fetches by itself.
+/// The outages of all sites, separately for each run of robotgate, because each run fetches by itself.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: HashMap<String, Outage>,
@@ -39,7 +39,7 @@ pub(super) struct Outages {
 pub(super) struct SiteChange {
     pub(super) time: SystemTime,
     pub(super) site: String,
-    /// The checksums of the old and the new text; `None` if there was no robots.txt.
+    /// The checksums of the old text (`before`) and of the new text (`after`); `None` if there was no robots.txt.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
     /// The numbers of added and removed rules; `None` if the log does not say.
@@ -146,7 +146,7 @@ impl Outage {
 // === impl SiteChanges ===
 
 impl SiteChanges {
-    /// Adds a new text that a fetch, or a copy from another robotgate, brought.
+    /// Adds the change if the record of a fetch, or of a copy from another robotgate, says that the text is new.
     pub(super) fn add_fetch(&mut self, record: &Record<'_>) {
         if record.new_text
             && let (Some(before), Some(after)) = (&record.held_sha256, &record.robots_sha256)
@@ -200,8 +200,7 @@ fn key(record: &Record<'_>, log: usize) -> String {
     run(record, log) + SEPARATOR + &kept(record.origin())
 }
 
-/// Returns the run of robotgate that wrote `record`, or the number of the log file if the record does not name the run,
-/// as in earlier versions.
+/// Returns the run of robotgate that wrote `record`, or the number of the log file if the record does not name the run.
 fn run(record: &Record<'_>, log: usize) -> String {
     match &record.instance {
         Some(instance) => kept(instance.as_str()),

@@ -27,7 +27,7 @@ pub(super) struct Largest {
     pub(super) others: OutcomeCounts,
     /// The number of other keys, without those that [`Top`] removed.
     pub(super) other_keys: usize,
-    /// See [`Top::missed`]; 0 if the counts are exact.
+    /// By how much a count can be too small, as in [`Top::missed`]. 0 if the counts are exact.
     pub(super) missed: u64,
 }
 
@@ -56,7 +56,7 @@ impl Top {
         if let Some(known) = self.counts.get_mut(&*self.scratch) {
             return known.add(counts);
         }
-        // Stored keys are shortened and escaped, so a long key or one with control characters always gets here.
+        // Stored keys are shortened and escaped, so the search above never finds a long key or one with escapes.
         let key = [kept(first), kept(second)].join(SEPARATOR);
         self.counts.entry(key.into()).or_default().add(counts);
         if self.counts.len() > MAX_KEYS {

@@ -1,7 +1,7 @@
-//! Parses the `Crawl-delay` lines of a robots.txt: how many seconds agents should wait between two requests. They were
-//! never standardised.
+//! Parses the `Crawl-delay` lines of a robots.txt: how many seconds agents should wait between two requests. These
+//! lines were never standardised.
 //!
-//! It does not decide whether robotgate obeys the delay.
+//! This module does not decide whether robotgate obeys the delay.
 
 use std::{sync::Arc, time::Duration};
 

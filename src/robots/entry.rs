@@ -18,8 +18,9 @@ pub(super) struct PatternEntry<W> {
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// The highest three bits are the rule's kind and the pattern's [`Shape`]. The others are the result of
-    /// [`needs`](Self::needs) for a pattern with wildcards, and of [`parent`](Self::parent) for one without.
+    /// The highest three bits are the rule's kind and the pattern's [`Shape`]. For a pattern with wildcards, the other
+    /// bits are the result of [`needs`](Self::needs). For a pattern without wildcards, they say how far away its
+    /// [`parent`](Self::parent) is.
     link: u16,
 }
 
@@ -265,7 +266,7 @@ pub(super) fn can_match(pattern: &[u8]) -> bool {
 
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
-    // It fits into 16 bits: MAX_LINE limits the pattern, and escaping turns one byte into three at most.
+    // The length fits into 16 bits: MAX_LINE limits the pattern, and escaping turns one byte into three at most.
     u16::try_from(length).unwrap_or(u16::MAX)
 }
 

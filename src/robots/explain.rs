@@ -76,8 +76,8 @@ impl<'a> Group<'a> {
 // === impl Competitor ===
 
 impl Competitor<'_> {
-    /// Returns how many bytes at the start of the pattern, up to its first `*`, equal the start of the path. It is 0
-    /// for a rule that never matches.
+    /// Returns how many bytes of the pattern before its first `*` match the path. If the rule matches, a final `$` counts
+    /// as a byte. It is 0 for a rule that never matches.
     #[must_use]
     pub fn literal_fit(&self) -> usize {
         let pattern = &*self.rule.pattern;

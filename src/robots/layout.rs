@@ -15,7 +15,7 @@ pub(super) struct Layout<'t> {
     tables: Vec<PatternRange<u32>>,
     ranges: Vec<BucketRange<u32>>,
     buckets: Vec<Bucket<u32>>,
-    // Work space that all tables reuse.
+    // `literals`, `wilds` and `above` are work space that all tables reuse.
     literals: Vec<PatternEntry<u32>>,
     wilds: Vec<PatternEntry<u32>>,
     above: Vec<usize>,

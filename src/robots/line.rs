@@ -109,7 +109,7 @@ pub const LIMIT: usize = 500 * 1024;
 pub const BEYOND: usize = 3;
 
 /// Maximum length of a line in bytes, as in Google's parser: eight times the longest URL of browsers (2,083 bytes),
-/// minus a terminator.
+/// minus one for a terminator.
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// Maximum size of a file in bytes, so that each offset in `RobotsTxt::text` fits into four bytes. With its normalized

@@ -33,8 +33,8 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Returns all findings about a file, by line. Accepts any bytes, and checks only the first [`LIMIT`](super::LIMIT) of
-/// them.
+/// Returns all findings about a file, sorted by line. Accepts any bytes, but checks only the first
+/// [`LIMIT`](super::LIMIT) of them.
 ///
 /// ```
 /// use robotgate::robots::{Lint, Severity, lint};

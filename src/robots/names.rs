@@ -118,7 +118,7 @@ impl Mention {
     pub(super) fn new(start: usize, name: &str, group: u32) -> Self {
         Self {
             start: offset(start),
-            // It fits, because MAX_LINE limits it.
+            // The length fits, because MAX_LINE limits it.
             length: u16::try_from(name.len()).unwrap_or(u16::MAX),
             group,
         }

@@ -90,8 +90,8 @@ fn spread(run: u64) -> usize {
     (run.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
 }
 
-/// Maximum number of pieces of a pattern (split at each `*`) that are checked. More can take longer than the search
-/// that the check saves.
+/// Maximum number of pieces of a pattern (split at each `*`) that are checked. Checking more pieces can take longer
+/// than the search that the check saves.
 const PIECES: usize = 16;
 
 /// The set `runs` has 2 to the power of `BITS` bits. A path of 60 KiB sets a sixth of them.

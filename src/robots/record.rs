@@ -42,7 +42,7 @@ impl<'a> GroupLine<'a> {
 // === impl KeyValue ===
 
 impl<'a> KeyValue<'a> {
-    /// Parses a line. Returns `None` if it has no colon and no white space that can replace it.
+    /// Parses a line. Returns `None` if the line has no colon and no white space that can replace the colon.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let text = trim(memchr(b'#', line).map_or(line, |at| &line[..at]));
         let at = separator(profile, text)?;

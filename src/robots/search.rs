@@ -21,7 +21,8 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
-    /// Quick tests of the path. Each is built at most once, because an agent can have thousands of pattern tables.
+    /// `classes` and `filter` are quick tests of the path. Each is built at most once, because an agent can have
+    /// thousands of pattern tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
     /// Set only when a search that took too long is repeated.

@@ -1,7 +1,7 @@
 //! The statements of a robots.txt other than `Allow` and `Disallow`: sitemaps, crawl delays, and how content may be
 //! used.
 //!
-//! It does not interpret the values. `crawl_delay` and `usage` do, for decisions.
+//! This module does not interpret the values. The modules `crawl_delay` and `usage` do that, for decisions.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -44,10 +44,12 @@ words! {
 
 /// Returns all statements of `body`, in order.
 ///
-/// A `Crawl-delay`, `Content-Signal` or `Content-Usage` applies to the last row of user-agent lines above it. A rule or
-/// one of these three statements ends a row. But for `Content-Signal` and `Content-Usage`, and for rules, a
-/// `Crawl-delay` does not end a row. So in `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay
-/// applies only to `a`, but the rule to both.
+/// A `Crawl-delay`, `Content-Signal` or `Content-Usage` applies to the last row of user-agent lines above it:
+///
+/// - For a `Crawl-delay`, a rule or one of these three statements ends the row.
+/// - For `Content-Signal` and `Content-Usage`, a rule or one of these two statements ends the row.
+/// - For a rule, only another rule ends the row. So in `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`,
+///   `Disallow: /`, the delay applies only to `a`, but the rule applies to both.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};

@@ -73,9 +73,11 @@ pub(super) struct UsageLines {
 /// The most memory that [`UsageLines`] can take, computed without parsing the lines.
 #[derive(Debug, Default)]
 pub(super) struct UsageBound {
-    /// Number of lines that can be about use, and their total length in bytes.
+    /// Number of lines that can be about use.
     lines: usize,
+    /// Total length of these lines, in bytes.
     bytes: usize,
+    /// Number of user-agent lines.
     agents: usize,
 }
 

@@ -19,7 +19,7 @@ pub struct Compared {
     pub before: u64,
     pub after: u64,
     pub unsealed: u64,
-    /// The first differences, and how many more there are.
+    /// The first differences (`differences`), and the number of further ones (`more`).
     pub differences: Vec<Difference>,
     pub more: u64,
     /// The line at which the comparison gave up, because `MAX_AHEAD` lines and entries have nothing in common.

@@ -31,8 +31,8 @@ impl Folder {
     pub(super) fn lock(&self) -> Result<File, SealError> {
         let lock = make(&self.0).and_then(|()| {
             if !self.path(VKEY).exists() {
-                // Otherwise, a loss of power could lose the new folder with the private key. The folder above may be
-                // one that this user cannot read.
+                // Sync the folder above, so that a loss of power does not lose the new folder with the private key.
+                // Ignore an error, because this user may not be allowed to read the folder above.
                 let _ = File::open(files::folder_of(&self.0)).and_then(|above| above.sync_all());
             }
             files::lock(&self.0)

@@ -159,7 +159,8 @@ pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, 
     Ok((key, chain, is_new))
 }
 
-/// Replaces `key` by a new key. `checkpoint` is the folder's current checkpoint.
+/// Replaces `key` by a new key. `checkpoint` is the folder's current checkpoint. Returns the new public key, and the
+/// file of the checkpoint that announces it.
 pub(super) fn rotate(
     folder: &Folder,
     key: &SigningKey,

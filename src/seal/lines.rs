@@ -152,7 +152,7 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
 /// because the compression may still be running.
 ///
 /// # Errors
-/// Fails if the folder cannot be read, or if there is no such file.
+/// Fails if the folder cannot be read, or has neither the log nor a rotated file.
 pub fn files_of(log: &Path) -> Result<Vec<PathBuf>, SealError> {
     let files = rotated(log).map_err(SealError::read(log))?;
     let paths: Vec<PathBuf> = files.into_iter().map(|(path, _)| path).collect();

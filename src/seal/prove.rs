@@ -32,8 +32,8 @@ pub struct Proven {
 /// that the checkpoint does not cover.
 ///
 /// # Errors
-/// Fails if no line has the id, if the checkpoint covers none of these lines or does not fit the tree, or if a file is
-/// damaged or cannot be read.
+/// Fails if no line has the id, if no known key signed the checkpoint, if the checkpoint covers none of these lines or
+/// does not fit the tree, or if a file is damaged or cannot be read.
 pub fn prove(
     folder: &Path,
     id: &str,

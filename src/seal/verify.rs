@@ -44,7 +44,7 @@ pub struct Verification {
     pub lines: Compared,
     /// Files whose last line is incomplete and therefore not sealed.
     pub incomplete: Vec<String>,
-    /// The first problems, and the number of lines or entries with further ones.
+    /// The first problems (`findings`), and the number of lines or entries with further problems (`more`).
     pub findings: Vec<Finding>,
     pub more: u64,
 }
@@ -137,7 +137,7 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
 }
 
 /// Sorts files by where their first lines are in the tree. A file in which none of these lines is sealed stays behind
-/// the file that was given before it. If there is no such file, it comes last.
+/// the file that was given before it, or comes last if it was given first.
 fn in_tree_order(folder: &Folder, size: u64, logs: &[PathBuf]) -> Result<Vec<PathBuf>, SealError> {
     if logs.len() < 2 {
         return Ok(logs.to_vec());
@@ -294,7 +294,7 @@ impl Verification {
 
     fn add_file(&mut self, path: &Path, text: &str) {
         let path = path.display().to_string();
-        // The finding names the file already, as the texts of some errors do.
+        // The texts of some errors begin with the path, which the finding already names.
         let text = text.strip_prefix(&format!("{path}: ")).unwrap_or(text).to_owned();
         self.add(FindingKind::Other(text), (path, None), None, 1);
     }

@@ -90,7 +90,7 @@ impl Keeper {
                 _ = ticks.tick() => false,
             };
             let now = SystemTime::now();
-            // Both take time: sampling parses lines of the log, and saving writes a file.
+            // Sampling parses lines of the log, and saving writes a file, so do both on a thread that may block.
             let working = tokio::task::spawn_blocking(move || {
                 self.sampler.sample(now, is_last || tick.is_multiple_of(SITES_EVERY));
                 if is_last || tick.is_multiple_of(SAVE_EVERY) {

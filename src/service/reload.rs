@@ -1,5 +1,5 @@
-//! Reloads the configuration when its file changes or on SIGHUP. If the new configuration cannot be used, the current
-//! one stays in force.
+//! Reloads the configuration on SIGHUP, or when its file or a file with secrets changes. If the new configuration
+//! cannot be used, the current one stays in force.
 
 mod changes;
 
@@ -149,12 +149,12 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Blocks, and needs a Tokio runtime.
+/// Loads the new configuration and puts it in force. Blocks, and needs a Tokio runtime.
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
-    // `followed_by` creates missing files. Check the other files first, so that it creates none if the reload fails
-    // because of them.
+    // Find errors in files before calling `followed_by`, which creates missing files: a reload that fails because of a
+    // file should create none.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
@@ -242,7 +242,7 @@ impl WatchedConfig {
     }
 }
 
-/// Does not read the files with secrets. Returns `None` if the configuration is invalid.
+/// Returns the paths of the files with secrets, without reading these files. `None` if the configuration is invalid.
 fn secrets_of(sources: &Sources) -> Option<Vec<PathBuf>> {
     let config = Config::load_without_credentials(sources).ok()?;
     Some(config.secret_files().into_iter().map(Path::to_owned).collect())

@@ -43,7 +43,7 @@ impl Stop {
 }
 
 /// Ends the running fetches, logs the stop, and waits a limited time until logs, robots.txt copies and evidence are
-/// written.
+/// written, and the logs are sealed.
 ///
 /// `aborted` is the number of exchanges aborted before the stop; `None` if the stop does not wait for exchanges.
 pub(super) async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {

@@ -21,8 +21,8 @@ type Tallies = Vec<(Origin, Arc<Tally>)>;
 // === impl Departed ===
 
 impl Departed {
-    /// Keeps the tally of an origin that leaves the cache, if some of its counts were not taken yet or it can still get
-    /// more.
+    /// Keeps the tally of an origin that leaves the cache, if some of the tally's counts were not taken yet or a
+    /// request can still add to them.
     pub(super) fn add(&self, origin: Origin, cached: &Arc<CachedOrigin>) {
         let tally = &cached.tally;
         let is_in_use = Arc::strong_count(tally) > 1 || Arc::strong_count(cached) > 1;

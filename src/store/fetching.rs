@@ -230,7 +230,7 @@ impl Store {
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
             // If the swap failed, another task has changed the state, for example because an operator made robotgate
-            // forget it. Try again with the new state.
+            // forget the origin. Try again with the new state.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
@@ -325,7 +325,7 @@ impl Store {
     }
 }
 
-// === impl Begun ===
+// === impl FetchInProgress ===
 
 impl<F: Fetch> Drop for FetchInProgress<'_, F> {
     fn drop(&mut self) {

@@ -24,9 +24,10 @@ pub struct Tallied {
     pub verdicts: [[u64; 2]; VERDICTS],
     /// Forwarded requests that the origin answered with a 5xx, or that failed because of the origin or the network.
     pub failed: u64,
-    /// The other forwarded requests that the origin answered. `micros` is the sum of their times to the first byte,
-    /// without robotgate's own waits, in microseconds.
+    /// The other forwarded requests that the origin answered.
     pub answered: u64,
+    /// The sum of the times to the first byte of the `answered` requests (for a tunnel, to connect), without
+    /// robotgate's own waits, in microseconds.
     pub micros: u64,
 }
 

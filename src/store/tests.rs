@@ -39,7 +39,7 @@ struct Puppet {
 
 struct Calls(mpsc::UnboundedReceiver<Call>);
 
-/// A fetch that has started. It panics if the test drops this value.
+/// A fetch that has started. The fetch panics if the test drops this value.
 struct Call {
     origin: Origin,
     etag: Option<String>,

@@ -40,7 +40,7 @@ words! {
 pub struct Rejection {
     /// The client's address; for IPv6, only its first 64 bits.
     pub client: IpAddr,
-    /// The User-Agent of the last CONNECT that had one and in which the client rejected a certificate.
+    /// The last User-Agent that the client sent in a CONNECT in which it rejected a certificate.
     pub user_agent: Option<String>,
     /// The origin of the last rejection.
     pub origin: String,

@@ -125,7 +125,7 @@ impl ClientSettings {
         };
         let user = self.user.as_ref();
         let (name, secret) = user.map_or(("NAME", "SECRET"), |(name, secret)| (name, secret));
-        // Not among the other values, because it contains placeholders.
+        // Replace `{replaces}` before the other placeholders, because its text can contain some of them.
         let text = text.replace("{replaces}", replaces);
         let values = [
             ("{name-text}", quoted(name)),
@@ -144,7 +144,7 @@ impl ClientSettings {
             ("{ca}", self.ca.shell_word()),
         ];
         let (mut out, mut rest) = (String::new(), &*text);
-        // In one pass, because a value can contain text that looks like a placeholder.
+        // Replace all of these in one pass, because a value can contain text that looks like a placeholder.
         while let Some(at) = rest.find('{') {
             let (before, from) = rest.split_at(at);
             let (name, value) = values

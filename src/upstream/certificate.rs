@@ -80,7 +80,7 @@ fn of_other_names(error: &str) -> String {
     words
 }
 
-/// A certificate can have thousands of names.
+/// Maximum number of names in an explanation. A certificate can have thousands.
 const MAX_NAMES: usize = 5;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub struct Http1 {
     wire: Wire,
     /// How many bytes of the next head were already searched for its end.
     seen: usize,
-    /// Whether a login, such as with NTLM, may hold for the whole connection. No other client may then use the
+    /// Whether a login, such as with NTLM, may apply to the whole connection. No other client may then use the
     /// connection.
     personal: bool,
 }
@@ -87,7 +87,7 @@ impl Http1 {
                 HeadRead::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
                 HeadRead::End | HeadRead::Head => {}
             }
-            // `Wire::poll_head` also stops at an empty line before the head. The session skips it, so wait again.
+            // `Wire::poll_head` also stops after two empty lines before the head. The session skips them: wait again.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();
                 read.map_err(fault)?;
@@ -175,7 +175,7 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
     schemes.any(|scheme| scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate"))
 }
 
-/// In bytes. HTTP/2 uses the same limit.
+/// Maximum length of a response's head, in bytes. HTTP/2 uses the same limit.
 const MAX_HEAD: usize = 256 * 1024;
 /// From this number of unsent bytes on, the caller must not write more.
 const MAX_UNSENT: usize = 16 * 1024;

@@ -64,8 +64,8 @@ pub struct OriginConnection {
 
 impl Origins {
     /// Creates an empty set. Certificates are verified against the file `roots`. At most about `max` idle HTTP/1.1
-    /// connections are kept. From about `max` HTTP/2 connections on, each new one replaces an idle one, if there is
-    /// one.
+    /// connections are kept. If there are about `max` HTTP/2 connections, opening another one closes the least recently
+    /// used idle one, if any.
     pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -80,9 +80,9 @@ impl Origins {
 
     /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked: an existing one, or
     /// else a new one to the first address that accepts it. TCP and TLS take at most about `within` for all addresses
-    /// together. If another request is opening a connection that both could share, the wait for it can take as long
-    /// again. A new HTTP/2 connection that requests share is closed once it has been idle for `idle`. `tried` gets the
-    /// last address that was tried.
+    /// together. If another request is opening a connection that both could share, waiting for that connection can take
+    /// up to `within` more. A new HTTP/2 connection that requests share is closed once it has been idle for `idle`.
+    /// `tried` gets the last address that was tried.
     ///
     /// # Errors
     /// Fails with the fault of the last address if none accepts a connection in time.

@@ -96,7 +96,8 @@ impl Server {
         }
     }
 
-    /// Becomes ready once all queued bytes have been sent or, over HTTP/2, have room in the origin's window.
+    /// Becomes ready once all queued bytes have been sent. Over HTTP/2, becomes ready once the origin's window has room
+    /// for them, or the origin accepts no more content.
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         match self {
             Self::Http1(server) => server.poll_sent(cx),
@@ -127,7 +128,8 @@ impl Server {
     /// Ends the content of the request.
     ///
     /// # Errors
-    /// Fails if the connection is broken or, over HTTP/1.1, if the content is shorter than the head says.
+    /// Over HTTP/1.1, fails if the connection is broken or the content is shorter than the head says. Over HTTP/2,
+    /// fails only if the head was not sent.
     pub fn finish(&mut self) -> Result<(), Fault> {
         match self {
             Self::Http1(server) => server.finish(),

@@ -8,8 +8,9 @@
 //! Each number is compared with the one in `cost/bounds.toml`. All numbers are of the unoptimised build, which is as
 //! repeatable as any other and needs no extra build.
 //!
-//! `cost exchange N`, `cost refusal N` and `cost decision N` do only that, N times, and print the allocations. They are
-//! meant to be run under a profiler: callgrind for instructions, `valgrind --tool=dhat` for the places that allocate.
+//! `cost exchange N` does N exchanges, and prints the number of allocations. `cost refusal N` and `cost decision N` do
+//! the same with refusals and decisions. Run these commands under a profiler: callgrind for instructions, or `valgrind
+//! --tool=dhat` for the places that allocate.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,9 +1,9 @@
 //! Compares robotgate with other proxies, which take turns in one run: `cargo bench --bench proxy`.
 //!
 //! `cargo bench --bench proxy -- kept http2` runs the cases whose names contain one of these words; `-- --list` lists
-//! all names, and `-- --help` the other options. All cases together take some four minutes. squid, HAProxy and mitmproxy take
-//! part if they are installed. Client, origin and proxy share the machine, so absolute numbers depend on the machine
-//! and its load; the ratios mean more.
+//! all names, and `-- --help` the other options. All cases together take some four minutes. squid, HAProxy and
+//! mitmproxy take part if they are installed. Client, origin and proxy share the machine, so absolute numbers depend on
+//! the machine and its load; the ratios mean more.
 
 use std::{env, process::ExitCode};
 

@@ -1,10 +1,10 @@
 //! Compares the robots engine with two others, on the same files and paths in the same run: `cargo bench --bench
 //! robots`.
 //!
-//! `cargo bench --bench robots -- hostile/nested` runs the rows whose `section/row` contains that text, and `--list`
-//! prints the names of all rows. The sections are `decision`, `question`, `parsing`, `memory` and `hostile`. Without
-//! `--bench`, as in `cargo test`, each row runs once and nothing is measured. Absolute numbers depend on the machine; the
-//! ratios mean more.
+//! `cargo bench --bench robots -- hostile/nested` runs the rows whose `section/row` contains `hostile/nested`, and
+//! `--list` prints the names of all rows. The sections are `decision`, `question`, `parsing`, `memory` and `hostile`.
+//! Without `--bench`, as in `cargo test`, each row runs once and nothing is measured. Absolute numbers depend on the
+//! machine; the ratios mean more.
 
 use std::{env, process, thread};
 

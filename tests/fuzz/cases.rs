@@ -1,4 +1,4 @@
-//! The stated cases of the tests, as inputs.
+//! Turns the cases in `tests/cases` that say whether a URL is allowed into inputs of the fuzz target `decide`.
 
 use data_encoding::BASE64;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ struct Case {
     url: String,
 }
 
-/// Returns every case with its name.
+/// Returns each of these cases with its name.
 ///
 /// # Panics
 /// If a case cannot be read.

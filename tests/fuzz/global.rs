@@ -1,5 +1,5 @@
-//! Says which addresses belong to the internet: ranges of IANA's special-purpose registries, written independently of
-//! robotgate.
+//! Says which addresses belong to the internet. Written independently of robotgate, mostly from IANA's special-purpose
+//! registries.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! The format of a question as bytes: a line with the agent, a line with the URL, and the file unchanged.
+//! The format of an input of the target `decide`: a line with the agent, a line with the URL, and the file unchanged.
 //!
 //! So a fuzzer's finding can be read and written by hand, and dictionary entries end up in meaningful places.
 //! An agent or URL with a line feed cannot be expressed.

@@ -1,6 +1,6 @@
 //! The admin listener of a running gate, as operators and their programs use it.
 //!
-//! Every response of the API is validated against openapi.json ([`documented`]).
+//! [`get`], [`post`] and [`problem`] validate the API's responses against openapi.json, with [`documented`].
 
 mod access;
 mod bounds;

@@ -23,7 +23,7 @@ const TOKEN: &str = "open-sesame-open-sesame";
 struct Operator {
     steps: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
-    // Dropping it ends the browser.
+    // The driver and its browser end when `steps` is dropped, which closes the standard input of the driver.
     _driver: Child,
 }
 
@@ -122,7 +122,7 @@ async fn the_history_shows_what_was_refused_and_links_to_the_refusals() {
         ]))
         .await;
     operator.perform(json!(["history", "1h", "verdict", "deny 3"])).await;
-    // The chart is read with the keyboard, and its last minute opens the refusals of that time.
+    // Move through the chart with the keyboard. Enter at its last minute lists the refusals of that minute.
     operator.perform(json!(["read_chart", ["End"], "UTC: "])).await;
     operator
         .perform(json!(["read_chart", ["End", "Enter"], "filter=since"]))

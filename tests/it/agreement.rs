@@ -1,13 +1,13 @@
 //! All ways to ask the same question give the same answer: the proxy's decision in the log and in its response,
-//! `/api/v1/decide`, `/api/v1/explain` (both of its objects), `robotgate explain` and `[[expect]]`. Every field that two
-//! of them have is compared.
+//! `/api/v1/decide`, `/api/v1/explain` (its `decision` and its `report`), `robotgate explain` and `[[expect]]`. If two
+//! of these answers have the same field, the tests compare the values.
 //!
 //! These differences are intended:
 //!
 //! - The API and the commands assume the proof that the bot needs, unless the question says otherwise. They cannot be
 //!   asked about a wrong proof.
-//! - A command fetches the robots.txt itself, because it has no copies. So its times differ, it cannot use a copy that
-//!   the site has no more, and it says what was wrong with redirects.
+//! - A command fetches the robots.txt itself, because it has no copies. So its times differ, it does not know a
+//!   robots.txt that the site has stopped serving, and it says what was wrong with redirects.
 //! - A question does not count as a request to the site. So for a request that comes too early, only the proxy says
 //!   `defer`. The API says what the site allows, and when the request may come.
 
@@ -37,12 +37,12 @@ struct Setup {
     mode: &'static str,
     /// Keys in `[identity]`.
     identity: &'static str,
-    /// More of the configuration, from `[https]` on.
+    /// The end of the configuration. It begins inside the section `[https]`.
     more: &'static str,
     /// Whether the proxy or the API is asked first, while there is no copy yet.
     first: First,
     rows: &'static [TableRow],
-    /// Which of the answers in the rows the gate gives.
+    /// The index of this gate's answer among the answers of a row.
     column: usize,
 }
 
@@ -139,7 +139,7 @@ fn the_table_of_rows_covers_every_reason_and_every_kind_of_answer() {
         let late = of_site(LATE_ROWS, site.name).then_some(site.holds_late);
         first.into_iter().chain(late)
     });
-    // That of `inside.example`, which is no site of the table.
+    // The kind of `inside.example`, which is in rows but not in `SITES`.
     let kinds = kinds.chain(["egress"]);
     // No decision is based on a copy that has expired: robotgate fetches it first.
     let kinds = kinds.chain(["expired"]);
@@ -150,7 +150,7 @@ fn the_table_of_rows_covers_every_reason_and_every_kind_of_answer() {
     );
 }
 
-// === impl GateOf ===
+// === impl Setup ===
 
 impl Setup {
     async fn start(&self) -> Gate {
@@ -173,7 +173,7 @@ impl Setup {
         let (certificate, key) = Certificate::of(&[tls_listener::PROXY]).to_pem();
         let gate = Gate::builder()
             .config(&config)
-            // While the questions are asked, no failed fetch is tried again.
+            // The gate does not repeat a failed fetch while the questions are asked.
             .set("robots.unreachable.retry-first=1h")
             .credentials(&lines.concat())
             .put("proxy.pem", certificate)
@@ -293,7 +293,8 @@ async fn compare(
     wrong
 }
 
-/// Checks that the proxy responds itself, and that the others say so.
+/// Checks that the proxy itself responds without a decision, and that the API and the commands say that they cannot
+/// decide. Returns what is wrong.
 async fn own(
     gate: &Gate,
     row: &Row,
@@ -333,7 +334,7 @@ async fn until_robots_txt_is_lost(gate: &Gate, url: &str) {
 
 const REQUIRED: &str = "required = true";
 
-/// A robotgate with this configuration uses an old robots.txt from the first failure on.
+/// A robotgate with this configuration uses an old robots.txt from the first failure on, and enforces `[pace]`.
 const LATE: &str = r#"
 [robots]
 min-ttl = "1s"

@@ -350,7 +350,8 @@ async fn a_user_agent_cannot_forge_a_record() {
     gate.audited(1).await;
 }
 
-/// Also includes targets for the whole server, and targets that only look as if they contained escapes.
+/// Also tests OPTIONS requests for the whole server, and a path with the text `\u{202e}`, which looks like the log's
+/// escape of the character U+202E.
 #[tokio::test]
 async fn different_targets_have_different_urls_in_the_log() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;

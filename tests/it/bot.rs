@@ -1,4 +1,4 @@
-//! Identifies bots, with real User-Agents and with arbitrary bytes.
+//! How a User-Agent identifies a bot: real fields, configured patterns, and arbitrary bytes.
 
 use std::sync::Arc;
 
@@ -240,7 +240,7 @@ const FIELDS: &[(&str, Result<&str, Cause>)] = &[
     ("https://example.com/", Err(Cause::NoToken)),
     ("Böt/1.0", Err(Cause::NoToken)),
     ("\"AcmeBot\"", Err(Cause::NoToken)),
-    // Unusual fields that can be parsed.
+    // Unusual fields that can be parsed, and empty ones.
     ("(comment first) AcmeBot/1.0", Ok("AcmeBot")),
     (r"(quoted \) parenthesis) AcmeBot/1.0", Ok("AcmeBot")),
     ("(a (nested (compatible) one) x) AcmeBot", Ok("AcmeBot")),

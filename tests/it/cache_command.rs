@@ -1,4 +1,4 @@
-//! `robotgate cache` asks the proxy while one runs, and otherwise reads the cache file.
+//! `robotgate cache` gets its answers from the proxy while the proxy runs, and otherwise from the cache file.
 
 mod clients;
 mod file;

@@ -1,4 +1,4 @@
-//! A site that changes its robots.txt: what the log, the metrics, the API and `cache history` say of it.
+//! A site that changes its robots.txt: what the log, the metrics, the API and `cache history` say about the change.
 
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
 const ONE: &str = "User-agent: *\nDisallow: /private\nDisallow: /old\n";
 const TWO: &str = "# stricter\nUser-agent: *\nDisallow: /private\nDisallow: /news\nSitemap: http://a.example/map.xml\n";
 const SAME_AS_TWO: &str = "user-agent: *\n\nDisallow: /news # why\nDisallow: /private\n";
-/// robotgate asks again after a second.
+/// Together with [`brief`], this configuration makes robotgate fetch a robots.txt again after a second.
 pub(crate) const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"";
 
 pub(crate) fn brief(text: &str) -> Reply {

@@ -1,5 +1,5 @@
-//! Valid configurations and their meaning. The submodules test invalid configurations, the shipped example and the
-//! watcher.
+//! Valid configurations and their meaning. Each submodule tests one other subject, such as invalid configurations,
+//! warnings, or the watcher.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! Connections to an origin: the fetch of its robots.txt and the requests after it share one, if that is safe.
+//! Connections to an origin: the fetch of its robots.txt and the requests after it share a connection, if that is safe.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +7,7 @@ use crate::support::{Gate, Latch, NAME, Origin, ROBOTS, Reply, Signal, Step, all
 /// A configuration in which copies expire after a second.
 const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"\ndefault-ttl = \"1s\"\nmax-ttl = \"1s\"\nwait = \"1m\"";
 
-/// Returns the connections that carried requests for `path`.
+/// Returns the number of the connection of each request for `path`.
 fn connections_of(origin: &Origin, path: &str) -> Vec<usize> {
     let requests = origin.requests_for(path);
     requests.iter().map(|request| request.connection).collect()

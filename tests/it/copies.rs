@@ -9,7 +9,7 @@ async fn get_robots_txt(gate: &Gate, origin: &Origin) -> Response {
     gate.get(&origin.url("/robots.txt")).await
 }
 
-/// Returns the records of the last exchange.
+/// Waits until the log has this many exchanges. Returns the decision and the completion of the last one.
 async fn last(gate: &Gate, exchanges: usize) -> (Record, Record) {
     let (mut decisions, mut completions) = gate.audited(exchanges).await;
     (decisions.pop().expect("one"), completions.pop().expect("one"))
@@ -134,7 +134,7 @@ async fn incomplete_or_failed_copies_are_not_served() {
     ] {
         let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
         let gate = Gate::with(ON).await;
-        // robotgate sent the first of these requests itself.
+        // The origin gets two requests: robotgate's own fetch, and the request of the bot.
         let response = get_robots_txt(&gate, &origin).await;
         assert_eq!(origin.count("/robots.txt"), 2, "{what}");
         assert_eq!(response.field("Cache-Status"), None, "{what}");

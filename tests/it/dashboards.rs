@@ -1,5 +1,6 @@
-//! The dashboard and the alert rules in `conf` use only metrics and pages of the documentation that
-//! exist. `promtool` tests when the rules fire (`tests/prometheus`).
+//! The dashboard and the alert rules in `conf` use only metrics and pages of the documentation that exist, and the
+//! documentation lists every metric, reason and kind of answer. `promtool` tests when the rules fire
+//! (`tests/prometheus`).
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -13,7 +14,8 @@ use crate::{
 
 const DASHBOARD: &str = include_str!("../../conf/grafana.json");
 const ALERTS: &str = include_str!("../../conf/prometheus-alerts.yml");
-/// Without such an entry, there is no metric about its end.
+/// A configuration with an exception from interception. The metric about the end of exceptions exists only if there is
+/// one.
 const TUNNEL: &str = "[[https.tunnel]]\nhost = \"bank.example\"\nreason = \"pins\"\nuntil = 2100-01-01\n";
 
 #[tokio::test]
@@ -171,7 +173,7 @@ fn every_panel_has_a_description_and_uses_the_chosen_source() {
     }
 }
 
-/// Returns the names of the labels in a selector or a sample, which starts after its `{`.
+/// Returns the names of the labels in a selector or a sample. `text` begins after its `{`.
 fn labels(text: &str) -> impl Iterator<Item = &str> {
     let (inside, _) = text.split_once('}').expect("labels end");
     // Values contain no comma.

@@ -1,5 +1,5 @@
-//! Checks the documentation: links have a target, examples work, and `docs/cli.md` names every command and option. Only
-//! a reader can check whether the text is true.
+//! Checks the documentation: for example that links have a target, examples work, and `docs/cli.md` names every command
+//! and option. Only a reader can check whether the text is true.
 
 mod examples;
 
@@ -23,14 +23,15 @@ struct Page {
 
 /// A fenced block in a page.
 struct Block<'a> {
-    /// The text after the opening fence: `toml`, `toml,part`, `sh`.
+    /// The text after the opening fence, such as `toml,part` or `sh`. Empty if there is none.
     info: &'a str,
     /// The line of the opening fence.
     line: usize,
     text: String,
 }
 
-/// Returns why a path of a page with a heading, from the root of the project, leads nowhere.
+/// Returns why a link to a page, or to a heading of a page, is broken; `None` if it is not. The link is relative to the
+/// root of the repository.
 pub fn broken(link: &str) -> Option<String> {
     let root = Page {
         path: "README.md".into(),
@@ -173,7 +174,7 @@ fn cli_md_names_every_command_and_option() {
 
 /// Adds to `missing` the options, arguments and subcommands of the command `path` that `section` does not name.
 fn name_all(command: &clap::Command, path: &str, section: &str, missing: &mut Vec<String>) {
-    // The rules for all commands describe `--set`.
+    // The rules for all commands, at the start of the page, describe `--set`.
     let is_shared = |argument: &clap::Arg| argument.get_long() == Some("set");
     let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
     for argument in arguments.filter(|argument| !is_shared(argument)) {
@@ -196,8 +197,8 @@ fn name_all(command: &clap::Command, path: &str, section: &str, missing: &mut Ve
     }
 }
 
-/// Returns the arguments of the `robotgate` command at the start of a shell line, after `sudo`, `runuser` and
-/// variables. Knows no shell syntax except quoting; the command ends at other syntax.
+/// Returns the words of the `robotgate` command at the start of a shell line, or after `sudo`, `runuser`, `env` and
+/// variables. Knows no shell syntax except quoting and comments; the command ends at other syntax.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let line = line.replace("$(command -v sudo)", "sudo");
     let mut words = Vec::new();
@@ -277,7 +278,7 @@ impl Page {
         })
     }
 
-    /// Returns why a link is broken. Does not follow links to other hosts.
+    /// Returns why a link is broken; `None` if it is not. Does not follow links to other hosts.
     fn broken(&self, link: &str) -> Option<String> {
         if link.starts_with("http://") || link.starts_with("https://") {
             return None;

@@ -23,7 +23,7 @@ async fn open_origin() -> Origin {
 }
 
 /// Sends a CONNECT to a forbidden destination and a request inside the tunnel, and returns the response to the request.
-/// The refusal is inside the tunnel, because clients show it there.
+/// robotgate refuses the request and not the CONNECT, because many clients do not show the response to a CONNECT.
 async fn through_connect(gate: &Gate, authority: &str) -> Response {
     gate.connect(authority).await.opened().plain().get("/x").await
 }

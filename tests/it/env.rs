@@ -1,4 +1,5 @@
-//! `robotgate env`: a shell evaluates its output, and then a real client uses the gate without other settings.
+//! `robotgate env`: its output, the files that it writes, and whether real clients use the gate with these settings
+//! alone.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
@@ -6,8 +7,9 @@ use tokio::process::Command;
 
 use crate::support::{CliOutput, Gate, Origin, ROBOTS, Reply, origin_root_pem, programs::needs};
 
-/// Returns the settings for a client of this gate. The name of the client's folder contains a space and a quote. `more`
-/// contains further arguments, in which `@DIR@` is replaced by the path of a folder.
+/// Runs `robotgate env` for a client of this gate. Returns a folder that contains the CA file, and the output. The name
+/// of the CA file contains a space and a quote. `more` contains further arguments, in which `@DIR@` is replaced by the
+/// path of a subfolder.
 async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");
@@ -104,11 +106,11 @@ async fn an_older_node_refuses_to_run_without_the_preloaded_script() {
     let origin = Origin::start().page("/x.txt", "Hello, bot.\n").spawn().await;
     let gate = Gate::with("[identity]\nunidentified = \"wildcard\"").await;
     let script = "fetch(process.argv[1]).then(async (page) => console.log(await page.text()))";
-    // A program that starts Node itself cannot use a shell function.
+    // `timeout` starts Node itself, without the shell function from the settings.
     let line = format!("timeout 60 node -e '{script}' {}", origin.url("/x.txt"));
     let shown = shell(&gate, "node", &[], &line).await;
     if shown.contains("Hello, bot.") {
-        // This version of Node reads the variables.
+        // This version of Node supports `--use-env-proxy`.
         assert_eq!(decisions(&gate, &origin.url("/x.txt")), 1, "{shown}");
         return;
     }
@@ -192,7 +194,7 @@ async fn only_files_that_env_wrote_are_overwritten() {
     );
     assert_eq!(fs::read_to_string(at("files/wgetrc")).unwrap(), "mine");
 
-    // `wget` and `curl` use PEM, `java` a key store, `node` only the authority.
+    // The files for these clients contain the authority in different forms.
     let none = at("none.pem").display().to_string();
     for (contents, why) in [
         ("garbage", "contains no certificate"),
@@ -313,7 +315,7 @@ async fn scrapy_waits_for_its_turn_and_gives_up_no_page() {
         shown.contains("'robotgate/deferred'") && !shown.contains("retry/count"),
         "{shown}"
     );
-    // If it waits, all pages but one are deferred at most once a second.
+    // If Scrapy waits as long as the response says, it asks for each deferred page at most once a second.
     let asked: usize = pages.iter().map(|page| decisions(&gate, &origin.url(page))).sum();
     assert!(asked <= 40, "{asked}");
 }
@@ -343,7 +345,7 @@ class Spider(scrapy.Spider):
     shell(gate, "scrapy", &["--write", "@DIR@"], &line).await
 }
 
-/// Calls the hooks in the same way as Crawlee. To test Crawlee itself, install it with `npm install @crawlee/cheerio`.
+/// Calls the hooks in the same way as Crawlee does, but without Crawlee (`npm install @crawlee/cheerio`).
 #[tokio::test]
 async fn crawlees_hooks_stop_only_at_a_refusal_and_name_the_bot() {
     needs!("node");

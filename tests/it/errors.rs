@@ -1,5 +1,5 @@
-//! Failures to reach the origin or to get its response: 502 or 504 with the `Proxy-Status` error type of RFC 9209,
-//! never a refusal because of robots.txt.
+//! Failures to reach the origin or to get its response: 502 or 504 with the `Proxy-Status` error type of RFC 9209, or a
+//! response that breaks off, but never a refusal because of robots.txt.
 //!
 //! In each case the robots.txt could be fetched, so the verdict is `allow` and only the page fails.
 
@@ -26,7 +26,7 @@ async fn warm(gate: &Gate, origin: &Origin) {
     assert_eq!(gate.get(&origin.url("/warm")).await.status, 404);
 }
 
-/// Asserts a failure in the response and in the log, without a robots verdict.
+/// Asserts that the response and the log show this failure, and that the verdict is `allow`.
 async fn fails(gate: &Gate, origin: &Origin, status: u16, errors: &[&str]) -> Response {
     let url = origin.url("/x");
     let response = gate.get(&url).await;

@@ -1,8 +1,8 @@
 //! Plays exchanges in which client and origin can do anything, and checks them against a plain model.
 //!
 //! A case is a list of bytes, from which [`scenario`] derives what client and origin do. The fuzz target `exchange`
-//! does the same with a fuzzer's bytes. `EXCHANGES=n` plays n cases; `EXCHANGE=0a1b..` plays the case with these bytes,
-//! in hexadecimal.
+//! does the same with a fuzzer's bytes. The environment variable `EXCHANGES=n` plays at most n cases, and
+//! `EXCHANGE=0a1b..` plays the case with these bytes, in hexadecimal.
 
 pub mod ledger;
 mod model;
@@ -76,7 +76,7 @@ async fn play_at_once(bench: &Arc<Bench>, group: Vec<Vec<u8>>) -> Result<(), Tes
     Ok(())
 }
 
-/// Number of cases in a normal run.
+/// Largest number of cases in a normal run. They are played in groups of random sizes.
 const CASES: u32 = 1000;
-/// Number of concurrent cases.
+/// Largest number of concurrent cases.
 const AT_ONCE: usize = 8;

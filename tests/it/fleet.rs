@@ -57,14 +57,14 @@ fn sites() -> impl Iterator<Item = String> {
     (0..).map(|number| format!("site{number}.example"))
 }
 
-/// A gate of the fleet at `url` with a `[pace]` section, once it has connected.
+/// Starts a gate of the fleet at `url` with a `[pace]` section, and waits until it has connected to the server.
 async fn paced(url: &str, pace: &str) -> Gate {
     let gate = Gate::with(&format!("[fleet]\nurl = \"{url}\"\nsize = 3\n[pace]\n{pace}")).await;
     connected(&gate).await;
     gate
 }
 
-/// Runs `robotgate cache` by the configuration of a gate.
+/// Runs `robotgate cache` with the configuration of a gate.
 async fn cache(gate: &Gate, args: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");

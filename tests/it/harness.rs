@@ -1,4 +1,4 @@
-//! Tests of the harness: the origin, the clients and the name server behave as tests expect.
+//! Tests of the harness: its servers, clients and parsers behave as tests expect.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! `robotgate health` against running and stopped gates, and the configuration that containers begin with.
+//! `robotgate health` against running and stopped gates. Also tests that variables and options still apply after a
+//! reload, and the configuration that containers begin with.
 
 use crate::support::{CliOutput, Gate, Signal, wait};
 
@@ -21,7 +22,7 @@ async fn a_running_gate_is_alive_and_ready_at_its_listener_and_its_socket() {
     let at = async |args: &[&str]| CliOutput::of(&[&["health", "--address", &*address], args].concat(), "").await;
     assert_eq!(answer(&at(&[]).await), (Some(0), "ready"));
     assert_eq!(answer(&at(&["--alive"]).await), (Some(0), "alive"));
-    // The port of the test's admin listener is 0, so this uses the socket.
+    // In the configuration, the port of the admin listener is 0, so the command uses the socket.
     assert_eq!(answer(&health(&gate, &[]).await), (Some(0), "ready"));
     assert_eq!(
         answer(&health(&gate, &["--set", "admin.listen=[]", "--alive"]).await),

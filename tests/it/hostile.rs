@@ -1,4 +1,5 @@
-//! Bad input from clients gets a response, is logged if that is useful, and is never forwarded on a guess.
+//! Bad input from clients and origins: robotgate logs it if that is useful, never forwards a guess at what a client
+//! meant, and still serves others.
 
 mod answers;
 mod clients;

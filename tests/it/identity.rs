@@ -1,4 +1,5 @@
-//! Identifies bots by their User-Agent, configured or not, and tests what happens to unidentified requests.
+//! How the gate identifies the bot of a request by its User-Agent and its proof, what happens if it identifies none,
+//! and what each `enforcement` does.
 
 mod changes;
 mod connect;
@@ -278,13 +279,13 @@ const BOUND: &str = r#"
     enforcement = "exempt"
 "#;
 
-/// The secrets of the credentials. Only clients and these tests may see them.
+/// The credentials for [`BOUND`], as `NAME:SECRET`. No log, no response and no origin may get a secret.
 const ACME: &str = "acme:a-Secret-of-acme";
 const DUO: &str = "duo:a-Secret-of-two:with-a-colon";
 const REPORTER: &str = "reporter:a-Secret-of-reporter";
 const SCANNER: &str = "scanner:a-Secret-of-scanner";
 
-/// Returns a credentials file with these secrets.
+/// Returns the text of a credentials file with these credentials, each given as `NAME:SECRET`.
 fn credentials(all: &[&str]) -> String {
     let line = |credential: &&str| {
         let (name, secret) = credential.split_once(':').expect("a name and a secret");
@@ -293,7 +294,7 @@ fn credentials(all: &[&str]) -> String {
     all.iter().map(line).collect()
 }
 
-/// Starts a gate with [`BOUND`] followed by `more`, and all credentials.
+/// Starts a gate with [`BOUND`] followed by `more`, and with the four credentials above.
 async fn bound(more: &str) -> Gate {
     bound_by(&format!("{BOUND}\n{more}")).await
 }
@@ -311,7 +312,7 @@ fn basic(credential: &str) -> String {
     format!("Basic {}", data_encoding::BASE64.encode(credential.as_bytes()))
 }
 
-/// Returns status and reason of a response.
+/// Returns status and reason of a response. Asserts that a 407 asks for a credential, and that no other status does.
 fn outcome(response: &crate::support::Response) -> (u16, String) {
     let reason = response.decision().param("reason").unwrap_or_default();
     let challenged_by = response.field("Proxy-Authenticate");

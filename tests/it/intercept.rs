@@ -8,7 +8,7 @@ mod websocket;
 
 use crate::support::{Alpn, Connection, Gate, NAME};
 
-/// Opens a TLS connection through the gate to `shop.example:PORT`.
+/// Sends a CONNECT for `authority`, and starts TLS in the tunnel with the server name `shop.example`.
 pub async fn open(gate: &Gate, authority: &str, alpn: Alpn) -> Connection {
     gate.connect(authority).await.opened().tls(NAME, alpn).await
 }

@@ -1,4 +1,4 @@
-//! `http://robotgate.internal/`: which requests reach it, and that none of them is forwarded.
+//! `http://robotgate.internal/`: its pages, which requests reach them, and that none of these requests is forwarded.
 
 use robotgate::bot::SecretHash;
 

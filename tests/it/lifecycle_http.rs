@@ -1,5 +1,5 @@
-//! What an origin's response to the request for `/robots.txt` means for its pages: each row of the table is tested
-//! through the proxy.
+//! What an origin's response to the request for `/robots.txt` means for its pages. The submodules have tables of
+//! responses, and test each one through the proxy.
 
 mod bounds;
 mod conditional;

@@ -20,7 +20,7 @@ fn exceeds_limit(response: &Response, status: u16, key: &str) {
     assert!(response.text().contains(key), "{response:#?}");
 }
 
-/// Waits until the log mentions `key`, and returns its latest total.
+/// Waits for the warning about the limit that `key` sets, and returns how often it says that the limit was exceeded.
 async fn logged_total(gate: &Gate, key: &str) -> u64 {
     let line = gate.wait_for_log(key, |line| line.field("limit") == Some(key)).await;
     assert_eq!(line.level(), "WARN", "{line:?}");

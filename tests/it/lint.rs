@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-/// Runs lint in an empty folder with `file` as `robots.txt`, and as its input.
+/// Runs lint in a folder that contains only `file`, named `robots.txt`. `file` is also the standard input.
 fn lint(file: &[u8], arguments: &[&str]) -> (String, Output) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("robots.txt"), file).unwrap();

@@ -36,7 +36,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
     lines.find(|(name, _)| *name == series)?.1.parse().ok()
 }
 
-/// Waits until a series has a value, because an exchange is counted shortly after its client has the response.
+/// Waits until a series has the value `wanted`: an exchange is counted shortly after its client has the response.
 #[track_caller]
 fn shows<'a>(gate: &'a Gate, series: &'a str, wanted: f64) -> impl Future<Output = ()> + 'a {
     let shown = async move || (value(&metrics(gate).await, series) == Some(wanted)).then_some(());

@@ -66,7 +66,7 @@ async fn a_request_that_comes_too_early_learns_when_to_retry() {
     let gate = Gate::with(SLOW).await;
     let url = site.url("/page");
 
-    // The robots.txt was requested a moment ago.
+    // The gate fetches the robots.txt, so the page comes too early after that request.
     let response = gate.get(&url).await;
 
     let seconds = deferred(&response);
@@ -108,7 +108,7 @@ async fn a_request_that_comes_too_early_learns_when_to_retry() {
         (&json!(429), &json!(0))
     );
 
-    // A request that a rule disallows is refused because of the rule, and has no time to try again.
+    // A request that a rule disallows is refused because of the rule, even if it also comes too early.
     refused(&gate.get(&site.url("/private")).await, "rule");
     let metrics = gate.admin("/metrics").await.text();
     let counted = "robotgate_decisions_total{verdict=\"defer\",reason=\"pace\",bot=\"other\",enforcement=\"enforce\",\
@@ -216,7 +216,7 @@ async fn a_scheduler_that_waits_until_not_before_is_never_refused() {
         allowed(&gate.get(&url).await, "no-rule");
     }
     assert!(planned > 0, "it never had to wait");
-    // A path that a rule disallows has no time to try again.
+    // For a path that a rule disallows, the API returns no time to try again.
     let decided = asked(&gate, "TestBot/1.0", &site.url("/private")).await;
     assert_eq!(
         (&decided["reason"], &decided["not_before"]),

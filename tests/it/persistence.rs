@@ -1,10 +1,11 @@
-//! Copies survive the end of the gate, whether it is stopped or killed.
+//! The cache file: copies survive a stop and a kill, and the gate also works if the file is damaged, locked or missing.
 
 use std::fs;
 
 use crate::support::{CliOutput, Gate, Origin, ROBOTS, Record, Reply, allowed, refused, wait};
 
-/// Returns a configuration with times so short that a test can wait for them. Failing sites are denied for `deny_for`.
+/// Returns a configuration with times so short that a test can wait for them. Requests to failing sites are denied for
+/// `deny_for`.
 fn short(deny_for: &str) -> String {
     format!(
         r#"
@@ -92,7 +93,7 @@ async fn the_grace_period_of_a_failing_origin_continues_after_a_kill() {
     until_decided(&gate, &origin, "/new", "rule").await;
 }
 
-/// Waits until the last record of a fetch has a `failing_since`, and returns it.
+/// Waits until the last record of a fetch has a `failing_since`, and returns that time.
 async fn failing_since(gate: &Gate) -> Record {
     wait::until("a failed fetch", || {
         let records = gate.audit();
@@ -102,7 +103,7 @@ async fn failing_since(gate: &Gate) -> Record {
     .await
 }
 
-/// Returns the copies that the gate has on disk, one for each origin.
+/// Returns the gate's copies as `robotgate cache list` shows them, one for each origin.
 async fn stored(gate: &Gate) -> Vec<Record> {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
@@ -110,7 +111,7 @@ async fn stored(gate: &Gate) -> Vec<Record> {
     assert_eq!((output.code, &*output.errors), (Some(0), ""), "{output:?}");
     let row = |line| {
         let mut row: Record = serde_json::from_str(line).expect("an object a line");
-        // Verdicts are counted only in memory, so they are lost.
+        // The counts of verdicts are only in memory, so a kill loses them. Leave them out of the comparison.
         row["verdicts"] = Record::Null;
         row
     };
@@ -123,7 +124,8 @@ async fn stored_copies_survive_any_kill() {
     let mut gate = Gate::start().await;
     let mut known: Vec<Record> = Vec::new();
     for round in 0..8 {
-        // Some robots.txt files are fetched while the gate is killed. Those that were listed before must not be lost.
+        // Five robots.txt files are fetched and listed before the kill, so they must not be lost. Five others are being
+        // fetched when the gate is killed.
         for number in 0..5 {
             refused(
                 &gate.get(&origin.url_at(&site(round, number), "/private")).await,

@@ -1,4 +1,4 @@
-//! `https.mode = "refuse"`: every CONNECT is refused.
+//! `https.mode = "refuse"`: every CONNECT is refused, and other requests are decided as usual.
 
 use crate::support::{Gate, Origin, allowed, refused};
 

@@ -100,7 +100,7 @@ async fn one_client_does_not_flood_the_log() {
             .is_some_and(|agent| agent.contains("a\\u{202e}b"))
     })
     .await;
-    // When this later request has its response, the earlier ones have been logged.
+    // When this later request has its response, robotgate has noticed all five rejections.
     assert_eq!(gate.get("http://robotgate.internal/").await.status, 200);
     assert_eq!(logged(), 1);
 }
@@ -153,7 +153,7 @@ async fn an_unused_second_connection_is_not_logged_as_a_rejection() {
         line.field("fix").is_some() && line.field("user_agent") == Some("OtherBot/1.0")
     })
     .await;
-    // This connection was closed last, so the log would already contain the others.
+    // The connection of OtherBot was closed last, so the log would already have a line about the earlier ones.
     let logged = gate.log().into_iter().filter(|line| line.field("fix").is_some());
     assert_eq!(logged.count(), 1);
 }

@@ -1,4 +1,5 @@
-//! Changes of the configuration while the gate runs, signals, and configurations that are invalid at the start.
+//! Changes of the configuration while the gate runs, signals, invalid configurations at the start, and audit logs
+//! that cannot be written, or were renamed or removed.
 
 mod changes;
 mod listeners;
@@ -345,7 +346,7 @@ async fn a_stop_with_a_full_disk_reports_the_lost_lines_once() {
         line.message().starts_with("the audit log cannot be written")
     })
     .await;
-    // The line of this request is not in the write that fails, but waits for the next one.
+    // The line of this request is not part of the failing write, but waits for the next write.
     let second = tokio::spawn(gate.get(&origin.url("/y")).into_future());
     wait::until_async("two decisions", async || {
         let metrics = gate.admin("/metrics").await.text();
@@ -362,7 +363,7 @@ async fn a_stop_with_a_full_disk_reports_the_lost_lines_once() {
     lost.retain(|line| line.message().starts_with("the last lines of the audit log are lost"));
     assert_eq!(lost.len(), 1, "{lost:#?}");
     assert_eq!(lost[0].field("output"), Some("/dev/full"));
-    // A decision's line has about 800 bytes.
+    // The line of a decision has about 800 bytes, so more than 1200 bytes means that both lines are lost.
     assert!(lost[0].json["bytes"].as_u64() > Some(1200), "{lost:#?}");
 }
 

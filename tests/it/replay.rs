@@ -26,8 +26,8 @@ async fn replay(gate: &Gate, args: &[&str], log: &Path, input: &str) -> CliOutpu
     CliOutput::of(&args, input).await
 }
 
-/// Runs a proxy that makes every common kind of decision, with a reload between them. Returns the gate and the number
-/// of its decisions.
+/// Runs a proxy that makes every common kind of decision, before and after a reload. Returns the gate and the number of
+/// its decisions.
 async fn busy() -> (Gate, u64) {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let empty = Origin::start().anything("page").spawn().await;
@@ -164,7 +164,8 @@ async fn a_line_that_cannot_be_read_fails_the_replay() {
     let report = replay(&gate, &["--json"], Path::new("-"), &format!("{text}{{garbage}}\n")).await;
     assert_eq!((&report.json()["unreadable_lines"], report.code), (&json!(1), Some(1)));
 
-    // Other programs read an escaped event, too, so an altered decision must not hide behind it.
+    // In JSON, `decisio\u006e` means `decision`, and other programs read it so. An altered decision must not hide from
+    // the replay in this way.
     let denied = text
         .lines()
         .find(|line| line.contains("\"verdict\":\"deny\",\"reason\":\"rule\""));
@@ -174,7 +175,7 @@ async fn a_line_that_cannot_be_read_fails_the_replay() {
         .replace("\"event\":\"decision\"", "\"event\":\"decisio\\u006e\"");
     let report = replay(&gate, &["--json"], Path::new("-"), &format!("{text}{altered}\n")).await;
     assert_eq!((&report.json()["different"], report.code), (&json!(1), Some(1)));
-    // The robots.txt of another site does not decide.
+    // A decision is not replayed if its origin is not that of its URL.
     let moved = text.replacen("\"origin\":\"http://", "\"origin\":\"http://other.", 1_000);
     let report = replay(&gate, &["--json"], Path::new("-"), &moved).await;
     assert_eq!((&report.json()["same"], report.code), (&json!(0), Some(1)));
@@ -185,7 +186,7 @@ async fn without_its_text_a_decision_is_not_replayed() {
     let (mut gate, made) = busy().await;
     gate.stop().await;
     fs::remove_file(gate.file("evidence.redb")).expect("removed");
-    // The new store contains the same configuration, but no robots.txt.
+    // The new store contains the latest configuration, but not the one before the reload, and no robots.txt.
     gate.start_again().await;
     let log = gate.file("audit.jsonl");
     let report = replay(&gate, &["--json"], &log, "").await;
@@ -290,7 +291,8 @@ async fn requests_without_a_bot_are_the_same_in_a_replay() {
                 (&json!({}), Some(0)),
                 "{found}"
             );
-            // Without a proof, every request is decided again; with one, those that the proof did not decide.
+            // Without `bots`, every request is decided again. With them, the replay decides again only those requests
+            // that the proof did not decide.
             assert_eq!(bots.is_empty(), found["same"] == 4, "{found}");
             assert!(found["same"].as_u64() > Some(0), "{found}");
         }
@@ -340,7 +342,8 @@ async fn only_decisions_that_need_a_redacted_parameter_are_not_replayable() {
     gate.audited(9).await;
     let found = replay(&gate, &["--json"], &gate.file("audit.jsonl"), "").await.json();
     let why = "the value of a parameter was left out of the log (audit.redact-query)";
-    // Two lines cannot be replayed: `empty` has no robots.txt and therefore no rule, and Mozilla names no bot.
+    // Only two of the six lines with a `token` need the whole URL. The others would be decided alike for any value:
+    // `empty` has no rules, and Mozilla names no bot.
     assert_eq!((&found["same"], &found["different"]), (&json!(7), &json!(0)), "{found}");
     assert_eq!(found["not_replayable"], json!({ why: 2 }), "{found}");
 }

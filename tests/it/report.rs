@@ -20,7 +20,7 @@ fn record(event: &str, time: &str, fields: Value) -> Value {
     record
 }
 
-/// Returns a decision: bot, site, verdict, reason, whether it was forwarded, and the rule.
+/// Returns a decision. `why` is the verdict, the reason, and whether the request was forwarded.
 fn decision(time: &str, id: &str, (bot, site): (&str, &str), why: (&str, &str, bool), rule: Option<&str>) -> Value {
     let (verdict, reason, forwarded) = why;
     let fields = json!({
@@ -47,7 +47,7 @@ fn fetch(time: &str, site: &str, holds: &str, failing_since: Option<&str>) -> Va
     record("robots", time, fields)
 }
 
-/// A day of every kind of record.
+/// Returns the records of a day, of every kind.
 fn day() -> Vec<Value> {
     let [a, b, c] = ["https://a.example", "https://b.example", "https://c.example"];
     let disallow = Some("Disallow: /private");
@@ -61,7 +61,7 @@ fn day() -> Vec<Value> {
     let mut first = fetch("10:00:00", a, "rules", None);
     first["new_text"] = json!(true);
     first["robots_sha256"] = json!(ONE);
-    // Of another robotgate, whose end is not in the log.
+    // This fetch is by another robotgate. The log does not say when that one stopped.
     let mut other = fetch("11:30:00", c, "unreachable", Some("11:30:00"));
     other["instance"] = json!("5a6b7c8d");
     let mut changed = fetch("13:00:00", a, "rules", None);
@@ -306,13 +306,13 @@ async fn lines_that_cannot_be_read_are_counted_and_left_out() {
         text.push(b'\n');
     }
     text.extend_from_slice(b"\n");
-    // Longer than all that is read at a time.
+    // This line is longer than what the report reads at a time.
     text.extend(std::iter::repeat_n(b'{', 20 * 1024 * 1024));
     text.push(b'\n');
     text.extend_from_slice(good.as_bytes());
-    // The last line has no end.
+    // This record is cut off.
     text.extend_from_slice(b"{\"event\":");
-    // A decision without a field that a replay needs.
+    // Decisions that each lack one of the fields that every decision has.
     let required = [
         "id",
         "verdict",
@@ -436,8 +436,8 @@ async fn outages_of_two_robotgates_are_counted_apart() {
         record
     };
     let failed = |time, since| fetch(time, site, "unreachable", Some(since));
-    // One cannot reach the site from 10:00 to 12:00; the other from 10:30 on, and it stops at 13:00.
-    // An operator closes the site for a while, which ends no outage.
+    // `one` cannot reach the site from 10:00 to 12:00. In this time its configuration forbids the site for a while,
+    // which does not end the outage. `other` cannot reach the site from 10:30 on, and stops at 13:00.
     let log = |one: Value, other: Value| {
         [
             vec![
@@ -465,7 +465,7 @@ async fn outages_of_two_robotgates_are_counted_apart() {
     let output = CliOutput::of(&["report", "-", "--format", "csv"], &one_file).await;
     assert_eq!(outages(&output.out), expected, "{output:?}");
 
-    // Without an instance, the file tells them apart.
+    // Records without an instance are told apart by their file.
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let [first, other, second, stop] = log(Value::Null, Value::Null);
@@ -559,7 +559,7 @@ fn a_withdrawn_response_counts_as_a_refusal_by_usage() {
         ended("2"),
         withdrawn("3"),
         ended("3"),
-        // The response of an unknown request, and of one that has ended.
+        // A withdrawn response to an unknown request, and one to a request that has already ended.
         withdrawn("4"),
         withdrawn("2"),
     ];

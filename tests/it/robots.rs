@@ -1,4 +1,4 @@
-//! The robots.txt engine: the stated cases, and properties that all inputs have.
+//! The robots.txt engine: the cases in `tests/cases`, and properties that hold for all inputs.
 
 mod cases;
 mod engine;

@@ -1,4 +1,4 @@
-//! `robotgate seal`: the log of a proxy is sealed, and a verifier that shares no code with robotgate agrees.
+//! `robotgate seal`, and the seal of a running proxy. A verifier that shares no code with robotgate must agree.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::support::{CliOutput, Gate, Origin, ROBOTS, programs::needs, refused, wait};
 
-/// A folder with a log of so many lines and a configuration.
+/// Returns a folder with a configuration and a log of lines with these numbers.
 fn log_of(lines: std::ops::Range<u64>) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     write(&folder.path().join("audit.jsonl"), lines);
@@ -40,7 +40,7 @@ fn vkey(seal: &Path) -> String {
     key.trim_end().to_owned()
 }
 
-/// Runs the independent verifier. Returns what it says.
+/// Runs the independent verifier. Returns its output, or what it wrote to standard error if it failed.
 fn independent(args: &[&str]) -> Result<String, String> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/verify-seal.py");
     let output = Command::new("/usr/bin/python3")
@@ -148,7 +148,8 @@ async fn an_independent_verifier_agrees_about_logs_of_every_size() {
         let log = || independent(&["log", &key, &older, &path("audit.jsonl")]);
         assert_eq!(log(), Ok(format!("{size} lines are good")));
 
-        // The proof for a checkpoint that was handed out before is also accepted with the key in a file.
+        // The verifier can also read the key from a file, and accepts a proof for a checkpoint that was handed out
+        // earlier.
         let (id, out) = (format!("id-{}", size - 1), folder.path().display().to_string());
         let proven = seal(folder.path(), &["prove", &id, "--checkpoint", &older, "--out", &out]).await;
         assert_eq!(proven.code, Some(0), "{}", proven.errors);
@@ -323,7 +324,7 @@ async fn a_kill_while_sealing_leaves_a_consistent_tree() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary");
-        // From before the first write to after the last one.
+        // Kill the command at a different moment in each round, from before its first write to after its last one.
         std::thread::sleep(took * u32::try_from(round * 7919 % 300).expect("small") / 100);
         drop(sealing.kill());
         killed += u64::from(!sealing.wait().expect("ours").success());
@@ -391,7 +392,7 @@ async fn verify_reads_every_file_of_the_log_and_orders_them_by_the_tree() {
         good.out
     );
 
-    // The altered file begins with the same line as a copy of the original.
+    // The folder also gets a copy of the original, which begins with the same line as the altered file.
     let text = fs::read_to_string(path("-20261122-000000")).expect("a file");
     fs::write(path("-20261122-000000"), text.replace("\"id-7\"", "\"id-999\"")).expect("altered");
     fs::write(path("-20261122-999999"), &text).expect("a copy");

@@ -23,7 +23,7 @@ enum Way {
     PlainInside,
 }
 
-/// A gate, and an origin for each way.
+/// A gate, an origin without TLS, and an origin with TLS.
 struct Scene {
     gate: Gate,
     plain: Origin,
@@ -33,7 +33,7 @@ struct Scene {
 const WAYS: [Way; 3] = [Way::Plain, Way::Tls, Way::PlainInside];
 
 impl Scene {
-    /// Starts a scene. The gate has already fetched the robots.txt of both origins, which have none.
+    /// Starts a scene. The gate has already fetched the robots.txt of both origins, and got a 404.
     async fn start() -> Self {
         Self::with("").await
     }
@@ -66,8 +66,9 @@ impl Scene {
         }
     }
 
-    /// Fills in a template for a way: `{x}` is the request target for `/x`, `{host}` the host and port, `{abs}` the URL
-    /// of the root without its last slash.
+    /// Fills in a template for a way: `{x}` is the request target for `/x`, `{prefix}` what comes before the path in a
+    /// target (nothing inside a CONNECT), `{host}` the host and port, `{abs}` the URL of the root without its last
+    /// slash.
     fn payload(&self, way: Way, template: &str) -> Vec<u8> {
         let origin = self.origin(way);
         let prefix = if way == Way::Plain {
@@ -96,7 +97,8 @@ impl Scene {
         allowed(&self.gate.get(&self.origin(way).url("/other")).await, "no-robots");
     }
 
-    /// Asserts that the origins received exactly the requests that the audit log allowed.
+    /// Asserts that the origins received exactly the requests about which the audit log has a decision, and that the
+    /// gate did not panic.
     async fn every_forwarded_request_is_logged(&self) {
         for origin in [&self.plain, &self.tls] {
             let seen: Vec<String> = origin
@@ -122,7 +124,7 @@ impl Scene {
     }
 }
 
-/// Parses the responses in the bytes of a connection, to requests with any method except HEAD.
+/// Parses the bytes that a client received on a connection as responses. None of the requests may have been a HEAD.
 async fn responses(bytes: Vec<u8>) -> Vec<Response> {
     let (near, far) = tokio::io::duplex(bytes.len().max(1));
     let mut sender = Connection::over_io(far);
@@ -140,8 +142,8 @@ async fn responses(bytes: Vec<u8>) -> Vec<Response> {
     found
 }
 
-/// Asserts that there is only one response, with this status and a text that names the cause, and that the connection
-/// ends.
+/// Asserts that there is only one response, with this status and with `cause` in the details of its `Proxy-Status`, and
+/// that the connection ends.
 #[track_caller]
 fn is_refused(responses: &[Response], status: u16, cause: &str, what: &str) {
     let [response] = responses else {

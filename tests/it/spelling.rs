@@ -1,5 +1,5 @@
-//! No spelling of a path avoids a rule: a request is refused if any reading of its target is disallowed, and the target
-//! is forwarded as sent.
+//! No spelling of a path avoids a rule: a request is refused if any reading of its target is disallowed. An allowed
+//! target is forwarded as sent.
 
 mod servers;
 mod way;
@@ -46,7 +46,7 @@ const REFUSED: &[(&str, &[&str])] = &[
             "/;/../private",
             "/private;v=1",
             "/private;",
-            // The query, and the text after it.
+            // Queries and fragments.
             "/private?",
             "/private?/../x",
             "/private?#",
@@ -58,7 +58,7 @@ const REFUSED: &[(&str, &[&str])] = &[
             "/private#/../x",
             "/y/../private#/../z",
             "/%70rivate#/../z",
-            // Escapes that are not decoded.
+            // Escapes and other unusual characters after the disallowed part.
             "/private%2Fx",
             "/private%2fx",
             "/private%00",
@@ -180,7 +180,8 @@ const ALLOWED: &[(&str, Option<u32>, &[&str])] = &[
         &["/x.pdf?", "/x.pdf/y", "/x.PDF", "/x.pdf/..;"],
     ),
     ("Disallow: /x?", None, &["/x", "/x%3F"]),
-    // According to RFC 3986 §2.2 these are two URLs. Strict readings are applied only to the path, never to the rule.
+    // According to RFC 3986 §2.2, the rule and the target are for different URLs. A strict reading decodes the escapes
+    // of the target, but not those of the rule.
     ("Disallow: /a%28b%29", None, &["/a(b)"]),
     (
         "Disallow: /\nAllow: /public",
@@ -375,7 +376,7 @@ async fn an_empty_path_is_the_root_and_keeps_its_query() {
     }
 }
 
-/// It is ambiguous where such a target ends. HTTP/2 clients cannot even send it.
+/// In a request line, it is ambiguous where such a target ends. HTTP/2 has no request line.
 #[tokio::test]
 async fn white_space_and_control_characters_are_a_bad_request() {
     let gate = Gate::start().await;
@@ -405,7 +406,7 @@ async fn white_space_and_control_characters_are_a_bad_request() {
     }
 }
 
-/// Overlong UTF-8 is invalid, so no server may interpret it as a slash or a dot.
+/// A server that decodes overlong UTF-8, although it is invalid, would find a slash or a dot in some of these targets.
 #[tokio::test]
 async fn octets_that_are_not_utf8_are_a_bad_request() {
     let gate = Gate::start().await;

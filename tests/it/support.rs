@@ -1,7 +1,8 @@
 //! The test harness: an [`Origin`] that can misbehave, a name server ([`Dns`]), a [`Gate`] (the real binary on a free
 //! port), and clients that send exactly what a test tells them to.
 //!
-//! The harness does not know how robotgate should decide. It never waits by sleeping for a fixed time; see [`wait`].
+//! The harness does not know how robotgate should decide. To wait for an event, it polls until a deadline ([`wait`])
+//! instead of sleeping for a fixed time.
 
 mod blackhole;
 mod cli_output;

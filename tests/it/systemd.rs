@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::{Ask, Connection, Gate, Origin, allowed, wait};
 
-/// The socket on which systemd would listen.
+/// The socket on which systemd would receive notifications.
 struct Systemd {
     socket: UnixDatagram,
     folder: TempDir,
@@ -109,7 +109,6 @@ async fn clients_that_connect_before_the_gate_starts_are_served() {
     let origin = Origin::start().anything("page").spawn().await;
     let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("a socket");
-    // Connect before the gate is started.
     let early = tokio::net::TcpStream::connect(address).await.expect("it is open");
 
     let gate = Gate::builder()

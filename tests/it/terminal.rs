@@ -14,8 +14,8 @@ use crate::support::{
     wait::{until, within},
 };
 
-/// Writes a configuration with its own ports and with `more`, into a folder for the gate's state. Returns the folder
-/// and the path.
+/// Writes a configuration with free ports and with `more` into a folder, which is also for the state of the gate.
+/// Returns the folder and the path of the configuration.
 fn configured(more: &str) -> (TempDir, String) {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("gate.toml");
@@ -34,8 +34,8 @@ fn running(folder: &TempDir, file: &str, variables: &[(&str, &str)]) -> AtTermin
     running_with(folder, file, variables, &[], None)
 }
 
-/// Starts the proxy with more arguments. If `output` is given, the proxy's standard output is written there, and
-/// otherwise to the terminal.
+/// Starts the proxy with these variables and additional arguments. Its standard output goes to `output`, or to the
+/// terminal if that is `None`.
 fn running_with(
     folder: &TempDir,
     file: &str,

@@ -293,7 +293,7 @@ async fn a_returning_client_sends_its_certificate_again() {
     for _ in 0..2 {
         let stream = dial_as(&gate, client.clone()).await.unwrap();
         assert_eq!(stream.get_ref().1.handshake_kind(), Some(HandshakeKind::Full));
-        // A session ticket would arrive with the first bytes.
+        // A session ticket would arrive with the first bytes of a response, so read one.
         let mut proxy = Connection::over_io(stream);
         allowed(&proxy.get(&origin.url("/x")).await, "no-rule");
     }

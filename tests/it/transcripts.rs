@@ -4,7 +4,7 @@
 //!
 //! `RECORD=1` writes all recordings again, `RECORD=meant` only those of cases with the setting `may-change`,
 //! `RECORD=spelling` only those in which just the order and spelling of fields have changed. `TRANSCRIPT=text` plays
-//! the cases whose names contain the text.
+//! only the cases whose names contain the text.
 
 mod http2;
 mod peer;
@@ -148,7 +148,8 @@ fn write(path: &std::path::Path, cases: &[Case], recorded: &Recording) {
     fs::write(path, text.join("\n")).expect("the recording");
 }
 
-/// Normalizes the order and spelling of the fields in each message, and removes fields without meaning.
+/// Sorts the fields in each message, writes their names in lower case, and removes `Connection: keep-alive`, which is
+/// the default.
 fn canonical(text: &str) -> String {
     let is_field = |line: &str| {
         line.starts_with("  ")

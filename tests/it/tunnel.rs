@@ -142,7 +142,7 @@ async fn closed_because(gate: &Gate) -> String {
     closed_after(0, gate).await
 }
 
-/// Returns the error detail of a tunnel that was closed after this number of bytes from the client.
+/// Returns the error detail of a tunnel that was closed after `length` bytes from the client were forwarded.
 async fn closed_after(length: usize, gate: &Gate) -> String {
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
@@ -239,7 +239,7 @@ async fn a_tunnel_with_another_server_name_after_a_retry_is_closed() {
     let why = closed_after(first.len(), &gate).await;
     assert!(why.contains("evil.example"), "{why}");
 
-    // The client does not wait for the server.
+    // This client sends its second ClientHello without waiting for the response to the first.
     let (gate, tunnel) = opened().await;
     tunnel.plain().send([&first[..], &second].concat()).await;
     let why = closed_after(first.len(), &gate).await;

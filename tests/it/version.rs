@@ -57,7 +57,8 @@ impl Script {
         assert!(done.status.success(), "{done:?}");
     }
 
-    /// Returns the version and the files of which a change makes Cargo run the script again.
+    /// Runs the script. Returns the version, and the files whose change makes Cargo run it again, without the script's
+    /// own.
     fn run(&self, variables: &[(&str, &str)]) -> (String, Vec<String>) {
         let output = Command::new(self.0.path().join("script"))
             .current_dir(self.project())

@@ -1,4 +1,4 @@
-//! `robotgate what-if` on the log of a proxy that ran: it says what the proxy then decides under the change.
+//! `robotgate what-if` on the log of a proxy. Its prediction must be what the proxy decides after the change.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ async fn what_if(gate: &Gate, args: &[&str]) -> CliOutput {
     CliOutput::of(&[&["what-if", &log, "--evidence", &store], args].concat(), "").await
 }
 
-/// Sends every request, and returns the decisions.
+/// Requests each of [`PATHS`] as each of [`AGENTS`], and returns the decisions.
 async fn request_pages(gate: &Gate, origin: &Origin) -> Vec<Value> {
     let before = gate.events("decision").len();
     for agent in AGENTS {
@@ -148,7 +148,7 @@ async fn what_if_predicts_the_decisions_under_the_new_configuration() {
     assert_eq!(listed.out, changed.collect::<String>());
     assert_eq!(listed.code, Some(1));
 
-    // The cases are a part of a valid configuration, which meets them.
+    // With the cases appended, the new configuration is valid, and meets all of them.
     fs::write(&new, text + "\n" + &cases.out).expect("written");
     let checked = CliOutput::of(&["check", &new], "").await;
     assert_eq!(checked.code, Some(0), "{}\n{}", checked.errors, cases.out);
@@ -269,7 +269,7 @@ async fn without_a_difference_the_exit_status_is_zero() {
     let gate = Gate::with(OLD).await;
     request_pages(&gate, &origin).await;
     let config = gate.file("robotgate.toml").display().to_string();
-    // The store is found by the configuration.
+    // robotgate finds the store of evidence through the configuration.
     let log = gate.file("audit.jsonl").display().to_string();
     let report = CliOutput::of(&["what-if", "--config", &config, &log], "").await;
     assert_eq!((&*report.errors, report.code), ("", Some(0)), "{}", report.out);

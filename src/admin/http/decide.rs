@@ -46,7 +46,7 @@ pub(super) struct DecisionFields {
     line: Option<u32>,
     group: Option<String>,
     reading: Option<&'static str>,
-    /// The path in the reading that `reading` names; `None` if that is `sent`.
+    /// The path in the reading that `reading` names; `None` if that is `sent`, or if no rules decided.
     read_as: Option<String>,
     robots_url: String,
     robots_status: Option<u16>,

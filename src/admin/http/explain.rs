@@ -85,5 +85,5 @@ pub(super) fn text_of(body: &[u8]) -> (String, bool) {
     (String::from_utf8_lossy(shown).into_owned(), shown.len() < body.len())
 }
 
-/// Maximum size of a robots.txt in a response, in bytes. The proxy keeps less of each robots.txt.
+/// Maximum size of a robots.txt in a response, in bytes. The proxy keeps no robots.txt that is longer.
 const MAX_TEXT: usize = 512 * 1024;

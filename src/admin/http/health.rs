@@ -32,7 +32,7 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
             context.live.store().disk_trouble(),
             evidence.and_then(|evidence| evidence.trouble()),
             sealing.map(|()| "the audit log cannot be sealed; the operational log says why".to_owned()),
-            // Clients can read this without a token, so it does not quote the configuration.
+            // Clients without a token can read this text, so it does not quote the configuration.
             rejected.map(|_| {
                 "the new configuration was rejected, and the old one applies; the operational log says why".to_owned()
             }),

@@ -1,4 +1,4 @@
-//! Tells what is known about origins, and forgets an origin. Reads robots.txt copies from disk if they are kept there,
+//! Lists what is known about origins, and forgets an origin. Reads robots.txt copies from disk if they are kept there,
 //! otherwise from memory.
 
 mod bots;
@@ -41,7 +41,7 @@ pub(super) struct ListParams {
     #[serde(default)]
     after: String,
     limit: Option<usize>,
-    /// With any of the following, the list is sorted and has a total.
+    /// If the query has `sort`, `order`, `state` or `offset`, the list is sorted and has a total.
     sort: Option<Sort>,
     order: Option<Order>,
     state: Option<Wanted>,
@@ -73,7 +73,7 @@ impl Form for OriginParams {
 /// A response in JSON, with a Warning field if it may not show the latest changes.
 type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
-/// Returns a page of the known origins. If the search takes too long, the page has fewer than `limit`.
+/// Returns a page of the known origins. If the search takes too long, the page has fewer than `limit` origins.
 pub(super) async fn list(
     State(context): State<Arc<Context>>,
     StrictQuery(range): StrictQuery<ListParams>,

@@ -98,10 +98,10 @@ impl IntoResponse for Problem {
             HeaderValue::from_static("application/problem+json"),
         );
         match self {
-            // RFC 6750 §3.
+            // The challenges of RFC 6750 §3.
             Problem::NoToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))),
             Problem::WrongToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(FAILED))),
-            // The rest of the content was not read, and must not be taken for the next request.
+            // The server did not read all content. Close the connection, so that the rest is not read as a request.
             Problem::TooLarge | Problem::Slow => {
                 fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

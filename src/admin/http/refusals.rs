@@ -150,7 +150,7 @@ fn passes(filter: &Filter, line: &[u8]) -> bool {
     filter.is_empty() || parse(line).is_some_and(|refusal| filter.passes(&refusal))
 }
 
-/// Returns a value as a cell that no spreadsheet takes for a formula.
+/// Returns a value as a CSV cell that no spreadsheet runs as a formula.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),

@@ -84,7 +84,7 @@ struct FleetStatus {
     subscription_error: Option<String>,
     calls: u64,
     errors: u64,
-    /// Copies from other robotgates of the fleet.
+    /// Copies from other robotgates that this one used (`copies_used`) or did not accept (`copies_rejected`).
     copies_used: u64,
     copies_rejected: u64,
 }

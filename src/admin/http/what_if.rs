@@ -1,4 +1,4 @@
-//! Tells which of the decisions in memory would be different with another configuration, robots.txt or User-Agent.
+//! Finds which of the decisions in memory would be different with another configuration, robots.txt or User-Agent.
 //! Changes nothing, and reads no file that the other configuration names.
 
 use std::{

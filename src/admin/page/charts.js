@@ -38,11 +38,11 @@ function niceAbove(value) {
 }
 
 /**
- * Draws `report` into `box`.
+ * Draws `report` into `box`. `options.label` says what the chart counts.
  * `options.kind(series, index)` returns the CSS class of a series.
  * `options.title(series)` returns the name that is shown for a series.
  * `options.link(series)` returns the URL to which this name links, or null.
- * `options.pick(from, until)` is called when the user clicks on a bar, or presses Enter. The bar stands for the time
+ * `options.pick(from, until)` is called when the user clicks on a bar, or presses Enter. The bar covers the time
  * from `from` to `until`, in seconds since 1970.
  */
 function drawChart(box, report, options) {

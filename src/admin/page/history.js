@@ -27,10 +27,10 @@ function filterOf(parts, times) {
     .join(" ");
 }
 
-/** Returns the fields of a filter that selects a bot as the history names it: `other` are all bots without a [[bot]]. */
+/** Returns the fields of a filter that selects a bot. The history counts all bots without a [[bot]] as `other`. */
 const partsOfBot = (bot) => (bot === "other" ? { identity: "product-token" } : { bot });
 
-/** Returns the fields of a filter that selects the requests of a series, if each series stands for a verdict. */
+/** Returns the fields of a filter that selects the requests of a series in a chart by verdict. */
 const partsOf = (series) => (series === NOT_ENFORCED ? { forwarded: "yes" } : { verdict: series, forwarded: "no" });
 
 function readHistory(fields) {
@@ -305,7 +305,7 @@ function showTables(report, unfetched, wanted, exact, open) {
   );
 }
 
-/** Formats a time in microseconds. */
+/** Formats a duration, given in microseconds. */
 function wait(us) {
   if (us == null) return "–";
   return us < 1e5 ? `${(us / 1000).toFixed(us < 1e4 ? 1 : 0)} ms` : `${(us / 1e6).toFixed(us < 1e7 ? 2 : 0)} s`;

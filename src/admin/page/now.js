@@ -73,7 +73,7 @@ function showState(s) {
   write("version", `robotgate ${visible(s.version)}`);
   const token = sessionStorage.getItem(TOKEN);
   $("log-out").hidden = !token;
-  // The API requires the token, which a link cannot send. So hide the links to the API.
+  // A link cannot send the token. So hide the links to the API if the API requires a token.
   for (const link of document.querySelectorAll("[data-open]")) link.hidden = Boolean(token);
 }
 

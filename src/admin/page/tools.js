@@ -47,7 +47,7 @@ let lookedForChanges = -Infinity; // when the page last asked for changes, in ms
 let view = "now";
 let asked = 0; // number of the latest question, to ignore late answers to earlier ones
 
-// The records of refusals, newest first: `rows` are in the list, and `waiting` came while the list was paused.
+// The records of refusals, newest first: `rows` are in the list, and `waiting` arrived while the list was paused.
 const tail = {
   filter: "",
   after: null,
@@ -152,7 +152,7 @@ function age() {
   }
 }
 
-/** Creates a copy button. If the browser forbids copying (no HTTPS), it selects the text instead. */
+/** Creates a copy button. If the browser forbids copying (no HTTPS), the button selects the text instead. */
 function copier(node, text) {
   const button = make("button", { type: "button", class: "small" }, "Copy");
   button.addEventListener("click", async () => {
@@ -184,7 +184,7 @@ class Problem extends Error {
 
 /**
  * Asks the API, with a POST if there is a body. Waits `patience` ms for the response.
- * @throws {Problem} with status 0 if there is no answer
+ * @throws {Problem} with the response's status, or 0 if there is no response
  */
 async function api(path, query = {}, patience = 10000, body = null) {
   const url = new URL(`api/v1/${path}`, document.baseURI);

@@ -91,7 +91,7 @@ fn a_row_shows_what_a_status_means_in_the_current_profile() {
         ..Policy::default()
     };
     let origin = "https://a.example".parse().unwrap();
-    // A 429 is a failure in the profile `google`, and like any other 4xx in `rfc9309`.
+    // In the profile `google`, a 429 is a failure. In `rfc9309`, it means that there is no robots.txt, as any 4xx does.
     let failure = Failure::from(FetchError::Status(429));
     let state = after(&OriginState::unknown(), Meaning::Failed(failure), 429, noon());
     assert_eq!(detail(state.clone(), noon()).row.holds, "unreachable");

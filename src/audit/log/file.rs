@@ -34,7 +34,7 @@ fn opening() -> OpenOptions {
         .append(true)
         // The log names the URLs that bots request, so not every user may read it.
         .mode(0o640)
-        // Otherwise, opening a FIFO that nobody reads would block forever.
+        // Without this flag, opening a FIFO that nobody reads would block forever.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     options
 }

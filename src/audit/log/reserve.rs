@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{AuditError, AuditLog, MAX_PENDING, MAX_WAIT, state::State};
 
-/// Reserved room for a future line, until this value is dropped. Other reservations cannot take this room, but lines
+/// Reserved room for a future line, until this value is dropped. Other reservations cannot use this room, but lines
 /// that were not reserved can.
 #[derive(Debug)]
 pub struct Reserved {

@@ -39,7 +39,7 @@ pub(super) struct SharedLog {
     /// Wakes the log's own thread.
     work: Condvar,
     /// Notified when a batch was written or lost: `done[0]` for batches with even numbers, `done[1]` for the others.
-    /// Requests wait for two batches at most: the one that is being written, and the next.
+    /// At any time, requests wait for at most two batches: the one that is being written, and the next.
     pub(super) done: [Notify; 2],
     /// Notified when there may be room for more lines.
     pub(super) freed: Notify,

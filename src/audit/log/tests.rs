@@ -116,7 +116,7 @@ impl Write for Sink {
             self.0.changed.wait(&mut state);
         }
         state.blocked = false;
-        // Notify before the early returns below. The waiting test goes on when this write releases the lock.
+        // Notify before the early returns below. The waiting test continues when this write releases the lock.
         self.0.changed.notify_all();
         let taken = match state.troubles.pop_front() {
             Some(Trouble::Error(kind)) => return Err(kind.into()),

@@ -68,8 +68,8 @@ pub(super) struct Shown {
 /// The part of a line that names the bot and the URL.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
-    /// In the line of a decision, the name of the bot and the method. Other lines have only the bot, other words, or
-    /// nothing here.
+    /// The text before the URL, such as the name of the bot and the method, or `configuration 3 is in force`. Can be
+    /// empty.
     pub(super) who: String,
     pub(super) url: String,
 }

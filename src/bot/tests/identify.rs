@@ -35,8 +35,8 @@ fn accepted_proofs(credentials: &[&str], certificates: &[&str], networks: &[&str
     }
 }
 
-/// `free` requires no proof. `a` and `b` share a credential, a certificate and a network; `a` also has one of each for
-/// itself.
+/// `free` requires no proof. `a` and `b` share a credential, a certificate and a network. `a` also has one of each for
+/// itself, and `b` has another network. `net` accepts only a network. No bot has the credential `idle`.
 fn bots() -> Bots {
     let exclusive = accepted_proofs(
         &["own", "shared"],
@@ -64,8 +64,8 @@ fn certificate(name: &str) -> ClientCertificate {
     ClientCertificate::from_der(certificate.der()).expect("it can be read")
 }
 
-/// `misfit`: the proof is for another bot. `ask` and `unproven`: there is no valid proof, and a credential would be
-/// accepted (`ask`) or not (`unproven`).
+/// Describes an identity in a word or two. `misfit` means that the proof is for another bot. `ask` and `unproven` mean
+/// that there is no valid proof: `ask` if a credential would be accepted, `unproven` if not.
 fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),

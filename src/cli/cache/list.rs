@@ -23,7 +23,8 @@ use crate::{
 /// last-copy, unreachable-too-long, egress). After UNTIL, robotgate fetches the robots.txt again when a bot needs it.
 /// Times are in UTC.
 ///
-/// In a fleet, FROM is "fleet" if another robotgate fetched the robots.txt, and "site" if this one did.
+/// If another robotgate of the fleet fetched a robots.txt in the list, there is a column FROM: "fleet" for the files
+/// that another robotgate fetched, and "site" for the others.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
     /// List only sites with this text in their origin, such as "example.com" or "http://"

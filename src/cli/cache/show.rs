@@ -161,7 +161,7 @@ fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();
     }
-    // Without its last line end, the text has no empty line at the end.
+    // Remove the last line end, after which `numbered_lines` would return an empty line.
     let lines = || numbered_lines(text.strip_suffix(b"\n").unwrap_or(text));
     let digits = lines().last().map_or(0, |(number, _)| number.to_string().len());
     lines()

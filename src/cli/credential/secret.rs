@@ -17,7 +17,7 @@ pub(super) enum Secret {
     Given(String),
 }
 
-/// This error never quotes a secret.
+/// Why a secret cannot be used or created. Never quotes the secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("the system provides no random numbers")]

@@ -10,7 +10,8 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 
 impl OriginState {
     /// Merges this state with an `earlier` one, such as the state on disk. Keeps the newer response. If this state has
-    /// no response, the failures of both form one series. If `earlier` turns out to be as late, it replaces this state.
+    /// no response, the failures of both form one series. If `earlier` is in fact as new or newer, and was read with
+    /// the same profile, it replaces this state.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down. So treat two fetches that ended at most a millisecond apart as the same

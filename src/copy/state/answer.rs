@@ -105,7 +105,7 @@ kinds! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     Fine,
-    /// Bots may be able to fetch pages, but the robots.txt has expired, or the site sends errors instead of it.
+    /// Bots may be able to fetch pages, but the robots.txt has expired, or the last fetch of it ended with an error.
     Warning,
     /// Bots may fetch nothing.
     Bad,

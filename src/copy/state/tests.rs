@@ -95,7 +95,7 @@ impl History {
         self.state.due(at(second), &self.policy)
     }
 
-    /// The second at which the robots.txt is fetched again.
+    /// The second from which a request needs a new fetch.
     fn expires(&self) -> u64 {
         second_of(self.source_fetch().expires.expect("something was fetched"))
     }

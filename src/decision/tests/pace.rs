@@ -1,4 +1,4 @@
-//! Tests how fast a bot may go, by its own delay and by the `Crawl-delay` of its group in the robots.txt.
+//! Tests which gap a decision requires (from the bot's delay and its group's `Crawl-delay`), and what a deferral says.
 
 use super::*;
 use crate::pace::{BeyondMax, Cause, Policy as Pace};

@@ -213,7 +213,8 @@ fn the_general_enforcement_applies_only_to_unconfigured_clients() {
             "{robots_identity:?}"
         );
     }
-    // Otherwise, a configured bot that hides its name could evade its own enforcement.
+    // A client that has a proof or sends several User-Agent fields gets `enforce`. Otherwise, a configured bot that
+    // hides its name could evade its own enforcement.
     let mut several = question(RobotsIdentity::Refused(Reason::Unidentified), "/", PATH);
     several.terms.enforcement = Enforcement::Report;
     several.subject.identity = Identity::Unidentified(Cause::Several);

@@ -1,5 +1,5 @@
-//! Tests that some decision has each reason, that its word is unique and a valid token in a header, and that its texts
-//! fit the decision.
+//! Tests the reasons: that some decision has each of them, their words and their texts. Also tests decisions without a
+//! required proof, and `Retry-After`.
 
 use std::collections::HashSet;
 
@@ -152,7 +152,8 @@ fn a_bot_without_its_required_proof_is_denied_everything() {
     }
 }
 
-/// `Retry-After` when the fetch of the robots.txt got a 503, `ago` before the request.
+/// Returns the `Retry-After` of a request that comes `ago` after a fetch of the robots.txt got a 503. With `pending`,
+/// the request stopped waiting for the next fetch.
 fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
     let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
     lookup.at += ago;

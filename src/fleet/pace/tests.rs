@@ -1,4 +1,4 @@
-//! Tests the Lua scripts on a real server.
+//! Tests the pace of a fleet: the Lua scripts on a real server, and how a robotgate reads their answers.
 
 use std::sync::{atomic::Ordering, mpsc};
 

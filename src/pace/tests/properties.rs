@@ -1,4 +1,4 @@
-//! Compares the limiter with a simple model: a list of the waiting requests and a list of those that were sent.
+//! Compares the limiter with a simple model, which lists the requests that wait and those that have their turn.
 
 use std::collections::{BTreeMap, VecDeque};
 

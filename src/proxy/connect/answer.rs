@@ -27,6 +27,6 @@ pub(in crate::proxy) async fn answer_and_close(
     linger(&mut stream, LINGER).await;
 }
 
-/// The response that opens a tunnel. It has no header fields, because some clients would take them for bytes of the
+/// The response that opens a tunnel. It has no header fields, because some clients would read them as bytes of the
 /// tunnel (RFC 9110 §9.3.6).
 pub(in crate::proxy) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";

@@ -85,8 +85,8 @@ impl Exchange {
     pub(in crate::proxy) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Wait for room in the log: a slow disk must delay requests, but lose no lines. If the wait takes too long,
-            // submit the line anyway.
+            // Wait for room in the log, so that a slow disk delays requests instead of losing lines. If the wait takes
+            // too long, submit the line anyway.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }

@@ -3,6 +3,8 @@
 use super::HeadError;
 use crate::origin::{HostPort, HostPortError, MAX_TARGET, Scheme, TargetForm, split_login, unsendable};
 
+/// Refuses a target that is too long, or has a character that must be percent-encoded. A target over some 64 KiB would
+/// make pingora fail, with an error that quotes the target.
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
     if target.len() > MAX_TARGET {
         return Err(HeadError::TargetTooLong);
@@ -34,7 +36,7 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Removes the login from an ftp URL, so that robotgate never stores it. Returns whether the login names a user other
-/// than the anonymous one, and the URL without the login. Returns `None` if there is no login.
+/// than a user of anonymous FTP (RFC 1635), and the URL without the login. Returns `None` if there is no login.
 pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
     let end = memchr::memchr(b':', target)?;
     let scheme = Scheme::parse(&target[..end]).filter(|scheme| scheme.allows_login())?;
@@ -63,7 +65,7 @@ pub(super) fn values_of<'r, 'b>(
 }
 
 /// Returns the value of the Host field. Refuses a request with several Host fields (RFC 9112 §3.2), and an HTTP/1.1
-/// request without one.
+/// request without one, unless it is a CONNECT.
 pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Option<&'b [u8]>, HeadError> {
     let mut hosts = values_of(request, "host");
     let host = hosts.next();

@@ -6,8 +6,8 @@
 
 use super::{HeadError, checks::values_of};
 
-/// Refuses a `Connection` field that names one of the fields in `END_TO_END`. The proxy would have to remove that
-/// field, so the origin would get a different request from the one that was decided.
+/// Refuses a `Connection` field that is malformed, or names one of the fields in `END_TO_END`. The proxy would have to
+/// remove the named field, so the origin would get a different request from the one that was decided.
 pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     for option in options(request, "connection") {
         if !is_token(option) {
@@ -27,8 +27,8 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Refuses upgrades that could hide requests: to HTTP/2 in clear text, to TLS, and to a WebSocket that is not requested
-/// as RFC 6455 §4.1 demands. Returns whether the request is for a WebSocket.
+/// Refuses several Upgrade fields, and upgrades that could hide requests: to HTTP/2 in clear text, to TLS, and to a
+/// WebSocket that is not requested as RFC 6455 §4.1 demands. Returns whether the request is for a WebSocket.
 pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool, HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if values_of(request, "http2-settings").next().is_some() {

@@ -66,7 +66,7 @@ impl Relay<'_> {
             }
             return Ok(Down::Head);
         }
-        // The request will not be sent again.
+        // The request will not be sent again, so its content is no longer kept.
         self.content.forget();
         let has_content =
             request.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);

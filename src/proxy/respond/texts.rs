@@ -111,8 +111,9 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Appends what the site says about the use of its content and, if this refused the request, where the site says so. If
-/// it did not refuse the request, the parameter `line` is the line of the rule.
+/// Appends what the site says about the use of its content. If the request is refused because of that, also appends
+/// where the site says so. Otherwise omits the place, because the parameter `line` then is the line of the rule that
+/// decided.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 

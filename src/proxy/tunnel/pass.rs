@@ -84,7 +84,8 @@ async fn copy(
     }
 }
 
-/// Returns after no byte has passed for at least `idle`, and less than twice that time.
+/// Returns when no byte has passed for `idle`. Compares the counts only at intervals of `idle`, so it may return up to
+/// `idle` later.
 async fn silence(count: &Count, idle: Duration) {
     let mut before = count.both();
     loop {

@@ -170,7 +170,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             "https.mode = 'refuse'",
             "refused: deny connect-refused",
         ),
-        // The new decision depends on something that the log does not have.
+        // From here on, the new decision depends on something that the log does not have.
         (
             "A",
             "GET",

@@ -165,8 +165,8 @@ catalogue! {
     ShadowedRule = "shadowed-rule", Warning;
     /// A rule that repeats another one.
     DuplicateRule = "duplicate-rule", Note;
-    /// A rule that could be removed without changing any decision. Whoever removes such rules has to leave one in the
-    /// group, which lint does not check: a group without rules shares the rules of the next group.
+    /// A rule that could be removed without changing any decision. One rule has to stay in each group even if all are
+    /// redundant, because a group without rules shares the rules of the next group. Lint does not check this.
     RedundantRule = "redundant-rule", Note;
 
     // Findings about sitemaps.

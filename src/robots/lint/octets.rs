@@ -1,5 +1,5 @@
-//! Checks a file's bytes before they are parsed: the length of the file, whether it is a robots.txt at all, and whether
-//! it contains invisible characters.
+//! Checks a file's bytes: the length of the file, whether it is a robots.txt at all, byte-order marks, and in each line
+//! its length, NULs, invalid UTF-8 and invisible characters.
 
 use memchr::memchr;
 

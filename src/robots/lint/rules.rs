@@ -163,7 +163,8 @@ impl<'a> Scope<'a> {
         }
         // A rival is a rule of the opposite kind that could decide a path instead of the heir: it is at least as long
         // as the heir and at most as long as this rule. If this pattern has no `*`, only patterns with a `*` can be
-        // rivals: any other matches none of this rule's paths, or matches all and would be the heir itself.
+        // rivals. A pattern without a `*` matches either none of this rule's paths, or all of them; and if it matches
+        // all, it would be the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -278,5 +279,6 @@ fn opposite(kind: RuleKind) -> RuleKind {
 /// Occurs in no pattern, because normalized patterns are ASCII.
 const ANY: u8 = 0xFF;
 
-/// How many bytes may be searched for patterns with wildcards while one file is checked: about a second's work.
+/// How many bytes may be searched for patterns with wildcards while one file is checked, so that a hostile file does
+/// not take long.
 const BUDGET: usize = 16 << 20;

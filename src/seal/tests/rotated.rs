@@ -62,7 +62,7 @@ fn a_new_folder_seals_rotated_files_too_and_skips_copies() {
 #[test]
 fn a_rotation_while_older_lines_are_sealed_skips_no_file() {
     let bench = Bench::new();
-    // More lines than one round of sealing takes.
+    // One round of sealing (`MAX_ROUND`) takes fewer lines than this.
     let backlog = 66_000;
     bench.append(0..backlog);
     bench.rotate("audit.jsonl.1");
@@ -95,7 +95,7 @@ fn files_are_sealed_in_their_order_even_if_the_clock_was_set_back() {
     assert_eq!(bench.seal().unwrap().new, 3);
     let logs = ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"];
     assert_eq!(bench.verify(&logs).findings, []);
-    // Now even the names of the files do not tell their order.
+    // Now even the names of the files do not show their order.
     bench.rotate("audit.jsonl-19700101");
     bench.append(10..12);
     assert_eq!(bench.seal().unwrap().new, 2);

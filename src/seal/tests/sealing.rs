@@ -122,7 +122,7 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
         assert_eq!(bench.seal().unwrap().new, 1, "{name}: all is well again");
         assert_eq!(bench.go_on().unwrap().new, 0, "{name}: nothing is sealed twice later");
     }
-    // Without a position, and with a change in an older file.
+    // Even without a position, going on seals the changed line of a rotated file only once.
     let bench = Bench::sealed(10);
     bench.rotate("audit.jsonl.1");
     bench.append(10..20);
@@ -137,7 +137,7 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
     bench.edit(|lines| lines.truncate(7));
     let error = bench.seal().unwrap_err().to_string();
     assert!(error.contains("sealed lines are missing at its end (3)"), "{error}");
-    // The same for an empty log.
+    // An empty log is reported in the same way, even without a position.
     bench.edit(Vec::clear);
     fs::remove_file(bench.file("seal/position")).unwrap();
     let error = bench.seal().unwrap_err().to_string();

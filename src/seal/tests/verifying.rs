@@ -260,12 +260,12 @@ fn a_proof_can_be_for_an_older_checkpoint_of_the_same_tree() {
 
     let error = prove("id-300", &older).unwrap_err();
     assert!(matches!(error, SealError::NotCovered(_)), "{error}");
-    // A line with the same id that was sealed later.
+    // The older checkpoint does not cover this line, which has the same id.
     bench.write(&(line(77).replace("decision", "completion") + "\n"));
     let (proven, missing) = prove("id-77", &older).unwrap();
     assert_eq!((proven.len(), missing), (1, 1));
 
-    // Two other trees, signed by the same key: one is smaller than the folder's.
+    // Two other trees, signed by the same key: one is smaller than the folder's tree, and one is larger.
     for (name, _) in forks {
         let error = prove("id-77", &bench.file(name).join("checkpoint")).unwrap_err();
         assert!(matches!(error, SealError::Unfit(_)), "{name}: {error}");

@@ -288,8 +288,8 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // The argument `false` says that the state does not include what the file says. `recall` must merge both, even
-    // before the state is written.
+    // The argument `false` says that the state does not include what the file says. `recall` must merge the two states,
+    // even before the new one is written.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(name("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(name("a.example")).await.expect("read").expect("known");
@@ -390,7 +390,7 @@ async fn only_origins_unused_for_the_keep_time_are_forgotten() {
         let state = then(&OriginState::unknown(), number * day, 404, "");
         disk.learns(&format!("{number:02}.example"), &state);
     }
-    // The last successful fetch of this origin was long ago, but bots still request its pages.
+    // This origin sent its robots.txt on day 0, but its last fetch, which failed, was on day 20.
     let failing = then(&rules(RULES), 20 * day, 503, "");
     disk.learns("failing.example", &failing);
     disk.flushed().await;

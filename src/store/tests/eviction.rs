@@ -1,4 +1,5 @@
-//! Tests that the cache of robots.txt copies stays within its memory limit.
+//! Tests that the cache of robots.txt copies stays within its memory limit, and what happens to the counts of evicted
+//! origins.
 
 use super::*;
 use crate::store::cached_origin::CachedOrigin;
@@ -99,7 +100,7 @@ async fn every_state_is_visited_once() {
     assert_eq!(known, 100);
 }
 
-/// Returns how many requests were allowed at each origin, and how many each answered.
+/// Returns for each origin how many requests were allowed, and how many were answered, since the last call.
 fn taken(bench: &Bench) -> Vec<(Origin, u64, u64)> {
     let mut taken = Vec::new();
     bench.store.take_tallies(|origin, tallied| {

@@ -1,4 +1,4 @@
-//! Tests that robots.txt copies are read back from disk after they were evicted from memory, or after a restart.
+//! Tests a store with a file on disk, from which it reads what was evicted from memory or saved before a restart.
 
 use std::path::Path;
 

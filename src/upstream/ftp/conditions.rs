@@ -65,7 +65,7 @@ impl Conditions {
     }
 
     /// Returns which part of a file the response has to contain. `size` (in bytes) and `modified` are `None` if the
-    /// server does not tell them.
+    /// server does not report them.
     pub(super) fn select(&self, size: Option<u64>, modified: Option<SystemTime>) -> Selected {
         let is_older = |since| modified.is_some_and(|modified| in_seconds(modified) <= since);
         if self.modified_since.is_some_and(is_older) {

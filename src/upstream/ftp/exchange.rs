@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Request {
     is_head: bool,
     path: FtpPath,
-    /// For redirects, and for the title of a folder's page.
+    /// For redirects, and for the page of a folder.
     url: String,
     is_robots_txt: bool,
     conditions: Conditions,
@@ -128,7 +128,7 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     let selected = request.conditions.select(known_size, modified);
     let mut head = FileHead::new(path, known_size, modified);
     if request.is_head || selected == Selected::NotModified {
-        // If the server tells neither size nor time, the file may not exist. So forward the refusal of SIZE.
+        // If the server reports neither size nor time, the file may not exist. So forward the refusal of SIZE.
         return match (selected, size, modified) {
             (Selected::NotModified, ..) => Ok(output.head(StatusCode::NOT_MODIFIED, head.fields).await?),
             (_, Err(reply), None) => Err(Failed::Refused(reply)),
@@ -174,8 +174,8 @@ struct Expected {
     is_to_the_end: bool,
 }
 
-/// Holds back the last bytes until the content is complete, so that a client never takes an incomplete file for a
-/// complete one.
+/// Passes the bytes of a file on to the client. Holds back the last ones until the content is complete, so that the
+/// client never treats an incomplete file as complete.
 async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progress: &Progress) -> Result<(), Failed> {
     let mut left = expected.length;
     let mut total = 0;
@@ -336,7 +336,7 @@ impl Output {
     }
 }
 
-/// The greeting of a server that is not ready yet.
+/// The reply code in the greeting of a server that is not ready yet.
 const TRY_LATER: u16 = 120;
 const NOT_FOUND: u16 = 550;
 const CHUNK: usize = 64 * 1024;

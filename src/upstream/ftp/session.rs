@@ -283,7 +283,7 @@ impl Encoding for Bytes {
 }
 
 /// Returns `name`, the folder after the login, without a slash at its end. If it is not a plain absolute path or is too
-/// long, returns an empty path, which stands for the root.
+/// long, returns an empty path, which means the root.
 fn login_folder(name: &str) -> Vec<u8> {
     let folder = name.trim_end_matches('/');
     // Control connections cannot carry an unescaped byte FF (RFC 854).
@@ -315,7 +315,8 @@ const BUSY: u16 = 421;
 const BUSY_WORDS: [&str; 6] = ["too many", "maximum", "limit", "connections", "busy", "try again"];
 /// In seconds since 1970.
 const YEAR_9999: u64 = 253_370_764_800;
-/// In bytes. Keeps a command with the longest path of a URL below 512 bytes.
+/// Maximum length of the folder after the login, in bytes. Keeps a command with the longest path of a URL below 512
+/// bytes.
 const MAX_FOLDER: usize = 100;
 /// [`Reply::text`] is cut after about this many bytes.
 const MAX_TEXT: usize = 256;

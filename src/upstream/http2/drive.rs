@@ -96,7 +96,7 @@ where
 // === impl State ===
 
 impl State {
-    /// Records how many streams the origin allows, and whether it accepts new ones.
+    /// Records how many streams may be open at the same time, and whether the connection can open new ones.
     fn observe(&self, allowed: usize, cx: &mut Context<'_>) {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);

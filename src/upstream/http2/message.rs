@@ -28,7 +28,7 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     let mut parts = http::uri::Parts::default();
     parts.scheme = Some(match target.origin.scheme {
         origin::Scheme::Https => Scheme::HTTPS,
-        // An ftp origin never gets here.
+        // A request to an ftp origin never uses HTTP/2.
         origin::Scheme::Http | origin::Scheme::Ftp => Scheme::HTTP,
     });
     parts.authority = Some(authority);

@@ -142,7 +142,7 @@ async fn a_request_waits_for_at_most_two_connections() {
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
         opening.share();
-        // `share` has woken the waiting request. Before that runs, begin to open another connection.
+        // `share` has woken the waiting request. Before that request runs, begin to open another connection.
         let NextStep::Open(next) = sharing.next_step(&key(), false).await else {
             panic!("nobody makes one, and none has room");
         };

@@ -17,8 +17,8 @@ use super::peers::{self, Client};
 /// The number of calls of each system call.
 pub struct Calls(BTreeMap<String, u64>);
 
-/// Counts the system calls of a gate that serves `requests` requests on each of [`CONNECTIONS`], from
-/// its start to its end.
+/// Counts the system calls of a gate, from its start to its end. The gate serves `requests` requests on each of
+/// [`CONNECTIONS`] connections.
 ///
 /// # Panics
 /// If strace is not installed, or may not trace.
@@ -31,8 +31,8 @@ pub fn count(requests: u64) -> Calls {
         let dns = peers::name_server().await;
         let config = peers::config(dns, "path = \"robots.redb\"");
         fs::write(folder.path().join("robotgate.toml"), config).unwrap();
-        // The shell prints its process id and then becomes the gate. strace ignores signals that should end it, so they
-        // are sent to the gate.
+        // The shell prints its process id and then becomes the gate. SIGTERM is sent to the gate itself, because strace
+        // ignores it.
         let mut strace = Command::new("strace")
             .args(["-f", "-c", "-o"])
             .arg(&counts)
@@ -117,8 +117,8 @@ impl Calls {
         self.of(&["recvfrom", "recvmsg", "readv"])
     }
 
-    /// Returns the number of all calls, without the sleep of pingora's clock every 10 ms, which does
-    /// not depend on requests.
+    /// Returns the number of all calls except the sleeps of pingora's clock, which happen every 10 ms and do not depend
+    /// on requests.
     pub fn all(&self) -> u64 {
         self.0.values().sum::<u64>() - self.of(&["clock_nanosleep"])
     }

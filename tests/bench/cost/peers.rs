@@ -1,4 +1,5 @@
-//! The peers of a gate: a client, an origin and a name server. After their start, they allocate nothing.
+//! The peers of a gate: a client, an origin and a name server. A request on an open connection causes no allocation in
+//! them.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -14,8 +15,9 @@ use tokio::{
 pub struct Client {
     gate: TcpStream,
     request: String,
-    /// How the expected response begins and ends.
+    /// The beginning of the expected response.
     status: &'static str,
+    /// The end of the expected response.
     end: &'static str,
 }
 

@@ -37,7 +37,8 @@ impl Contender {
     }
 }
 
-/// Returns every case. `crowd` is the number of connections in cases with many.
+/// Returns every case. `crowd` is the number of connections in `idle` and `tunnels`, and the maximum in `many-4096` and
+/// `unread`.
 pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
     let small = Request {
         host: Host::One(origin.plain),
@@ -209,12 +210,12 @@ pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
     ]
 }
 
-/// All proxies, over plain HTTP.
+/// Every kind of proxy, and direct requests, over plain HTTP.
 fn clear(plan: Plan) -> Vec<Contender> {
     Kind::ALL.map(|kind| contender(kind, plan)).into()
 }
 
-/// The proxies that can intercept TLS.
+/// The proxies that can intercept TLS, and direct requests.
 fn tls(plan: Plan) -> Vec<Contender> {
     let kinds = Kind::ALL.into_iter().filter(|kind| kind.intercepts());
     kinds.map(|kind| contender(kind, plan)).collect()

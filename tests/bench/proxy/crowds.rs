@@ -1,5 +1,5 @@
-//! Measures many idle connections: how much memory a proxy uses for each, and how much of it the proxy frees after they
-//! were closed.
+//! Measures many connections that are idle or whose responses are not read: how much memory a proxy uses for each, and
+//! how much of it the proxy frees after they were closed.
 
 use std::{
     path::Path,
@@ -58,7 +58,7 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
 /// Measures a proxy before and while the connections are open.
 fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
     let address = proxy.address(plan.protocol);
-    // Send a few requests first, so that their memory is not counted.
+    // Send a few requests first, so that `before` includes what the proxy allocates only once, for its first requests.
     let few = Plan {
         connections: 8,
         ..*plan

@@ -7,7 +7,7 @@ use super::{
     races::{Row, Sample},
 };
 
-/// A limit for the ratio of robotgate's number to another proxy's in the same case.
+/// A limit for the ratio of robotgate's number to that of another contender in the same case.
 struct Share {
     case: &'static str,
     of: Of,

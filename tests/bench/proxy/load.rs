@@ -74,9 +74,9 @@ pub struct Measured {
 struct Stage {
     plan: Plan,
     proxy: Proxy,
-    /// Number of clients that have received a response, and number of clients that have received another one after all
-    /// clients were ready.
+    /// Number of clients that have received a response.
     ready: AtomicUsize,
+    /// Number of clients that have received another response after all clients were ready.
     warm: AtomicUsize,
     measuring: AtomicBool,
     /// Cancelled when every client is ready and may continue.

@@ -1,7 +1,7 @@
 //! The origin: a separate process that responds immediately, so that the measurement shows the proxy.
 //!
-//! It speaks plain HTTP/1.1, and HTTP/1.1 and HTTP/2 over TLS. A third plain port listens on every address of the
-//! machine, so that each address in 127.0.0.0/8 is an origin. Only programs on this machine can connect.
+//! One port speaks plain HTTP/1.1, and one HTTP/1.1 and HTTP/2 over TLS. A third port speaks plain HTTP/1.1 on every
+//! address of the machine, so that each address in 127.0.0.0/8 is an origin. It closes connections from other machines.
 
 pub mod answers;
 mod http1;

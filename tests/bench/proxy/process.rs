@@ -142,7 +142,7 @@ pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of threads of the load generator, and of the origin. Together they use half of the cores.
+/// Returns the number of threads of the load generator, and of the origin: a quarter of the cores each, but at least 1.
 pub fn threads() -> usize {
     (cores() / 4).max(1)
 }

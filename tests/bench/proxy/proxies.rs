@@ -68,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether the proxy can intercept a CONNECT.
+    /// Returns whether the proxy can intercept a CONNECT. True without a proxy, which needs no CONNECT.
     pub fn intercepts(self) -> bool {
         match self {
             Self::Squid { .. } => squid::intercepts(),

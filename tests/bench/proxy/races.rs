@@ -1,4 +1,4 @@
-//! Proxies take turns in several rounds: how many requests each serves, how fast, and at what cost.
+//! Lets proxies take turns in several rounds, and measures how many requests each serves, how fast, and at what cost.
 
 use std::{collections::HashMap, path::Path, thread, time::Duration};
 
@@ -30,7 +30,7 @@ pub struct Row {
     pub kind: Kind,
     /// A sample for each round; `None` if the turn failed.
     pub samples: Vec<Option<Sample>>,
-    /// The error of a turn, if there was one.
+    /// The last error of a turn, or of a request in a turn, if there was one.
     pub problem: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
     let mut rows: Vec<Row> = case.contenders.iter().map(row).collect();
     for round in 0..rounds(case, options) {
         for turn in 0..case.contenders.len() {
-            // Rotate the order, so that no proxy always follows the same other one.
+            // Rotate the order, so that each round begins with another proxy.
             let at = (turn + round) % case.contenders.len();
             let found = match &proxies[&case.contenders[at].kind] {
                 Ok(proxy) => take_turn(&case.contenders[at], proxy.as_ref(), options, origin),
@@ -154,8 +154,8 @@ impl Row {
     }
 }
 
-/// Returns how long a proxy is warmed up and how long it is measured. With thousands of connections, a single
-/// request takes as long as a whole turn with few.
+/// Returns how long a proxy is warmed up and how long it is measured. With thousands of connections, turns are longer,
+/// because a single request can take as long as a whole turn with few connections.
 fn turn(contender: &Contender, options: &Options) -> (Duration, Duration) {
     let time = if contender.plan.connections > MANY {
         options.time.max(LONG)

@@ -1,6 +1,7 @@
-//! Files and paths made to cost an engine as much as possible, as a hostile site would to affect the bots of all sites.
+//! Files and paths that cost an engine as much time as possible. With such files, a hostile site could slow down the
+//! requests of bots to all other sites.
 //!
-//! No file is larger than the fetcher's limit. The paths match nothing, or only at the very end.
+//! No file is larger than the fetcher's limit. Most paths match no rule, so that an engine has to try every rule.
 
 use super::generate::{Lines, Random};
 
@@ -50,7 +51,8 @@ pub fn all() -> Vec<Attack> {
         attack.agent = "Bot-aaab";
     }
     attacks.push(Attack {
-        // The last agent in alphabetical order, for which the index has no room.
+        // The last agent in alphabetical order. The engine reaches its memory limit before it can merge the groups of
+        // this agent into one table.
         agent: "Bot-aaaf",
         ..both("6 agents, each in most groups", unmerged(), plain)
     });
@@ -71,8 +73,8 @@ fn plain(length: usize) -> String {
     format!("/{}", "a".repeat(length - 1))
 }
 
-/// Returns a path that ends in `a`s. Before them, the path contains everything that the patterns have after an `a`,
-/// where it cannot match (every digit after every other digit and after a `b`).
+/// Returns a path that begins with decoys, `b` with each pair of digits, and otherwise consists of `a`s. The patterns
+/// have such text only after an `a`, so the decoys cannot match, but an engine that looks for this text finds it.
 fn early(length: usize) -> String {
     let pairs: String = (0..100).map(|pair| format!("b{pair:02}")).collect();
     format!("/{pairs}{}", "a".repeat(length - 1 - pairs.len()))
@@ -86,7 +88,8 @@ fn tails() -> Vec<u8> {
     })
 }
 
-/// Returns patterns of four letters that are not in the path, although all their pairs of adjacent letters are.
+/// Returns a file and a path. The patterns in the file are words of four letters that are not in the path, although all
+/// their pairs of adjacent letters are.
 fn pieces() -> (Vec<u8>, String) {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
     let mut random = Random::new(4);
@@ -102,7 +105,7 @@ fn pieces() -> (Vec<u8>, String) {
     (file, path)
 }
 
-/// Returns words that consist of two different letters, and whose short parts are all in the path.
+/// Returns patterns of random `a`s and `b`s that end in a `c`. The path contains all short parts of them.
 fn binary() -> Vec<u8> {
     let mut random = Random::new(6);
     Lines::fill(usize::MAX, |lines| {
@@ -162,7 +165,7 @@ fn runs() -> Vec<u8> {
     })
 }
 
-/// Returns lines of the maximum length, made of `piece`s except at their ends.
+/// Returns rules with lines of nearly the maximum length. Each pattern consists of `piece`s, except at its ends.
 fn long(piece: &str) -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {
@@ -175,7 +178,8 @@ fn same(path: &str) -> Vec<u8> {
     Lines::fill(20_000, |lines| lines.rule(false, path))
 }
 
-/// Returns groups for `*`, each with a numbered path, and for one more agent if `other` is not empty.
+/// Returns groups for `*`, each with a numbered path. If `other` is not empty, each group is also for one more agent,
+/// which no other group names.
 fn groups(other: &str, path: &str) -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {
@@ -200,7 +204,7 @@ fn unmerged() -> Vec<u8> {
     })
 }
 
-/// Returns groups of 99 out of 100 agents; each leaves out a different one.
+/// Returns groups of 99 out of 100 agents. Each group leaves out the next agent in turn.
 fn shifting() -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {

@@ -17,9 +17,9 @@ pub struct Subject {
 pub enum Size {
     /// 30 rules in about 1 KB, like most sites.
     Typical,
-    /// Thousands of rules.
+    /// 2,000 rules, or 200 with wildcards.
     Large,
-    /// The largest size that is read of any file.
+    /// The size at which robotgate cuts off a file.
     Largest,
 }
 

@@ -143,7 +143,8 @@ impl Random {
 // === impl Lines ===
 
 impl Lines {
-    /// Returns a file with one group for everyone. `next` adds rules until there are `rules` rules or [`LIMIT`] bytes.
+    /// Returns a file that begins with `User-agent: *`. Calls `next`, which adds lines, until the file has `rules`
+    /// rules or [`LIMIT`] bytes.
     pub fn fill(rules: usize, mut next: impl FnMut(&mut Self) -> bool) -> Vec<u8> {
         let mut lines = Self {
             text: String::from("User-agent: *\n"),

@@ -11,7 +11,7 @@ use super::{
     table::{bytes, digits, duration},
 };
 
-/// If an engine takes longer than this for a path, in nanoseconds, no longer path is tried.
+/// If another engine than robotgate needs more nanoseconds than this for a path, it is not measured on longer paths.
 const PATIENCE: f64 = 250e6;
 
 pub fn report(run: &mut Run) {

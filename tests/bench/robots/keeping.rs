@@ -94,7 +94,7 @@ pub fn memory(run: &mut Run, subjects: &[Subject]) {
     ));
 }
 
-/// Returns the files that this part of the benchmark is asked for. If there are any, prints the head of its table.
+/// Returns the files that the command line selects for `part`. If there are any, prints the head of the table.
 fn begin<'s>(run: &mut Run, part: &str, title: &str, subjects: &'s [Subject]) -> Vec<&'s Subject> {
     let wanted: Vec<_> = subjects
         .iter()

@@ -1,4 +1,4 @@
-//! Measures several contenders that do the same work in turns, so that a busy machine slows all of them.
+//! Measures several contenders that do the same work. They take turns, so that a busy machine slows all of them.
 //!
 //! It never runs anything in parallel, and discards no measurement.
 
@@ -15,7 +15,7 @@ pub type Contender<'a> = Box<dyn FnMut(usize) + 'a>;
 #[derive(Clone, Copy)]
 pub struct Time {
     pub median: f64,
-    /// `None` after a single slow attempt.
+    /// `None` if the contender was run only once.
     pub min: Option<f64>,
 }
 
@@ -24,7 +24,7 @@ pub struct Pace {
     rounds: usize,
     /// The duration of a contender's turn in a round.
     turn: Duration,
-    /// The time limit of the race, after its first three rounds.
+    /// The time limit of the race. Its first three rounds take place in any case.
     limit: Duration,
 }
 
@@ -34,7 +34,7 @@ const SLOW: Duration = Duration::from_millis(400);
 struct Runner<'a> {
     contender: Contender<'a>,
     first: Duration,
-    /// Number of units that fill a turn; 0 if the first attempt took too long.
+    /// Number of units that fill a turn; 0 if the contender is run only once.
     units: usize,
     /// The time of a unit in each turn, in nanoseconds.
     times: Vec<f64>,

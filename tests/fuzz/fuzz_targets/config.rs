@@ -1,5 +1,6 @@
-//! Parses configurations. The result is either all mistakes, each at an existing place and fit for a terminal, or a
-//! usable configuration. It is the same each time, in bounded time.
+//! Parses configurations. The result is either a usable configuration, or all mistakes, each with a position that
+//! exists in the text, and a message without control characters. Parsing the text again gives the same result. The time
+//! is bounded.
 //!
 //! An input is the text of a configuration.
 
@@ -46,7 +47,8 @@ fuzz_target!(init: seeds::write("config", texts()), |data: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// Returns the shipped files, and each of their sections with its defaults as keys.
+/// Returns a text with mistakes, the shipped configuration files, and each section of these files with its
+/// commented-out defaults as keys.
 fn texts() -> Vec<(String, String)> {
     let mut texts = vec![("mistakes".to_owned(), MISTAKES.to_owned())];
     for (name, text) in SHIPPED {
@@ -81,8 +83,8 @@ fn parse(text: &str) -> Result<Config, Problems> {
     }
 }
 
-/// Returns whether a text in the value is the path of a file that can exist. All other paths are below a folder that
-/// does not exist.
+/// Returns whether the value contains a path at which a file can exist. Paths below [`NOWHERE`] and relative paths,
+/// which are resolved below it, lead to no file.
 fn names_a_file(value: &DeValue<'_>) -> bool {
     match value {
         DeValue::String(text) => text.starts_with('/') && !text.starts_with(NOWHERE),
@@ -147,9 +149,10 @@ fn a_leading_comment_shifts_every_line_by_one(text: &str, read: &Result<Config, 
 }
 
 const NOWHERE: &str = "/nowhere/at/all";
-/// For each byte of the text, because after a mistake the rest is read again.
+/// Maximum time for each byte of the text. It is long because the parser reads the rest of the text again after each
+/// mistake.
 const EACH: Duration = Duration::from_micros(100);
-/// For a page fault, or an interrupt that is charged to this process.
+/// Additional time, for a page fault or for an interrupt that Linux charges to this process.
 const SLACK: Duration = Duration::from_millis(50);
 const SHIPPED: [(&str, &str); 4] = [
     ("robotgate", include_str!("../../../conf/robotgate.toml")),

@@ -1,8 +1,8 @@
-//! Checks the engine, in each profile, against the plain, slow model of the tests, against everything else that holds
-//! for any file (`tests/it/robots/invariants.rs`), and against excessive work and memory.
+//! Decides with the robots.txt engine, in each profile. Compares the results with the simple, slow model of the tests,
+//! checks the other properties in `tests/it/robots/invariants.rs`, and limits the work and the memory.
 //!
 //! An input is readable text: the agent in the first line, the URL in the second, and the file from the third line on.
-//! At each start, the stated cases are added to the corpus.
+//! Each start adds the cases in `tests/cases` that say whether a URL is allowed to the corpus.
 
 #![no_main]
 
@@ -39,7 +39,7 @@ fuzz_target!(init: seeds::write("decide", cases::inputs()), |data: &[u8]| -> Cor
     for way in WAYS {
         takes_proportional_time(way, &input, &urls);
     }
-    // The model tries every match, so two long inputs together would take it minutes.
+    // The model tries every match, so a long file and a long URL together would take it minutes.
     urls.retain(|url| url.len().saturating_mul(input.body.len()) <= MOST_TRIES);
     holds(input.body, &input.agent, &urls.iter().map(Vec::as_slice).collect::<Vec<_>>());
     Corpus::Keep
@@ -56,7 +56,8 @@ fn takes_proportional_time(way: &Way, input: &Input<'_>, urls: &[Vec<u8>]) {
             let mut left = usize::MAX;
             let (_, taken) = timed(|| agent.decide_within(&path, &mut left));
             let work = usize::MAX - left;
-            // A pattern with a wildcard takes more than a byte of the file, even if agents share it.
+            // The engine searches the path at most once for each pattern with a wildcard, and each of these patterns
+            // takes more than one byte of the file.
             assert!(
                 work <= length * path.len(),
                 "{}: work of {work} for {length} bytes and a path of {}",
@@ -77,14 +78,14 @@ fn in_bounds(way: &Way, what: &str, taken: Duration, size: usize, each: Duration
     );
 }
 
-/// How many URLs that fit the file's own patterns are tried.
+/// Number of URLs to try that are likely to match patterns of the file.
 const LIKELY_URLS: usize = 6;
-/// Maximum of bytes of the file times bytes of the URL for the model.
+/// Maximum product of the lengths of file and URL with which to ask the model.
 const MOST_TRIES: usize = 4 << 20;
 
-/// For each byte of a file.
+/// Maximum time to parse each byte of a file.
 const PARSING: Duration = Duration::from_micros(1);
-/// For each byte that the engine counts as searched, and each byte of path and file.
+/// Maximum time to decide, for each byte that the engine counts as searched and for each byte of the path and the file.
 const DECIDING: Duration = Duration::from_nanos(50);
-/// For a page fault, or an interrupt that is charged to this process.
+/// Additional time, for a page fault or for an interrupt that Linux charges to this process.
 const SLACK: Duration = Duration::from_millis(20);

@@ -1,5 +1,6 @@
-//! Follows the redirects of a robots.txt's fetch. Each hop must request one plain http or https URL, the one that is
-//! logged, and no spelling of an address may pass the egress guard.
+//! Follows the redirects of a fetch of a robots.txt. Each hop must request exactly the http or https URL that is
+//! logged. However an address is written, the egress guard must recognise it and refuse it if it does not belong to the
+//! internet.
 //!
 //! An input has an origin in its first line, and a Location in each following line.
 

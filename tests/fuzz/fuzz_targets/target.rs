@@ -69,7 +69,7 @@ fn target_of(head: &[u8]) -> (&str, &str) {
     (request.path.expect("a target"), request.method.expect("a method"))
 }
 
-/// Splits a target in absolute form into host and port, and the rest.
+/// Splits a target in absolute form into two parts: host and port, and what follows them.
 fn absolute(target: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = target.split_once("://")?;
     let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -137,7 +137,8 @@ fn is_one_request(head: &[u8], parsed: &ParsedRequest) {
     assert_eq!(String::from_utf8_lossy(&sent.path), wanted);
 }
 
-/// The path that is decided is the one for the FTP server: a line without controls, which no server resolves.
+/// Checks that robotgate decides on the path that it sends to the FTP server. This path has no control characters, and
+/// no empty, `.` or `..` segments that the server could resolve.
 fn is_one_path(parsed: &ParsedRequest) {
     let path = FtpPath::parse(&parsed.decided).expect("it was accepted");
     let sent = path.for_server();

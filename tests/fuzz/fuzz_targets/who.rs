@@ -39,7 +39,8 @@ fuzz_target!(init: seeds::write("who", SEEDS), |data: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// Returns three bots: one known by a name, one by a pattern, and one bound to this credential.
+/// Returns three bots: one known by a name, one by a pattern, and one that requires `credential`. `file` is the text of
+/// the credentials file.
 fn bots(credential: &str, file: &str) -> Bots {
     let bot = |name: &str, user_agent: &str, credentials: &[&str]| Bot {
         name: name.into(),
@@ -87,7 +88,8 @@ fn identity_matches_the_user_agent(bots: &Bots, agents: &[&[u8]]) {
                 all.start <= part.start && part.end <= all.end,
                 "{token} is not of the field"
             );
-            // The token alone must identify the same bot, unless a pattern then matches the whole field.
+            // Sent as the whole User-Agent, the token must identify the same bot, unless the pattern `acme*crawler*`
+            // then matches.
             match bots.identify([token.as_bytes()]) {
                 Identity::Bot(bot) => assert_eq!(&*bot.name, "like"),
                 alone => assert_eq!(alone, identity),
@@ -102,7 +104,7 @@ fn identity_matches_the_user_agent(bots: &Bots, agents: &[&[u8]]) {
         Identity::Unidentified(_) => assert!(!trimmed.is_empty()),
         Identity::Refused(_) => panic!("nobody is asked for a proof"),
     }
-    // The first bot in the file must win whose pattern matches in the plain reading.
+    // The User-Agent must identify the first bot in the list that has a matching pattern.
     let first = bots
         .iter()
         .find(|bot| bot.user_agents.iter().any(|pattern| pattern.matches(trimmed)));
@@ -157,7 +159,7 @@ fn the_secret_proves_the_bot(bots: &Bots, name: &str, secret: &[u8]) {
         }));
         let asks = bots.identify_by([&b"VeryOwn/1.0"[..]], &proof, true);
         assert_eq!(named(&asks), fits.then_some("bound"));
-        // The credential stands for no other bot.
+        // The credential proves no other bot.
         assert_eq!(named(&bots.identify_by([&b"AcmeBot/1.0"[..]], &proof, false)), None);
     }
 }

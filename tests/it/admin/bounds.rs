@@ -40,7 +40,7 @@ async fn malformed_requests_get_an_error_and_do_no_harm() {
         connection.write_all(request.as_bytes()).await.unwrap();
         connection.shutdown().await.unwrap();
         let mut answer = Vec::new();
-        // The connection may end in a reset too.
+        // The gate may also reset the connection.
         let _ = wait::within("the end", connection.read_to_end(&mut answer)).await;
         assert!(!answer.starts_with(b"HTTP/1.1 200"), "{request:.40}");
     }

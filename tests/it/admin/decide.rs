@@ -333,7 +333,7 @@ async fn decide_shows_what_the_site_says_about_the_purposes() {
         // A bot without a configuration has no purposes of its own.
         ("OtherBot", "/page", "ai-train", "deny", train),
         ("OtherBot", "/page", "", "allow", Value::Null),
-        // A disallowed path has no preferences.
+        // For a path that a rule disallows, the answer contains nothing about the use of content.
         ("AcmeBot", "/private", "", "deny", Value::Null),
     ] {
         let url = origin.url(path);

@@ -1,4 +1,4 @@
-//! `/api/v1/explain` gives the same explanation as the command, for the proxy's copy.
+//! `/api/v1/explain` gives the same explanation as `robotgate explain`, but with the proxy's copy.
 
 use serde_json::{Value, json};
 

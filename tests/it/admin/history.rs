@@ -1,4 +1,4 @@
-//! `/api/v1/history`: what happened lately, and that it survives a restart.
+//! `/api/v1/history`: counts of recent decisions and answers. The history survives a restart.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -14,7 +14,7 @@ fn total(history: &Value, name: &str) -> u64 {
     found.map_or(0, |series| series["total"].as_u64().expect("a number"))
 }
 
-/// Waits until the history has this total, and returns it.
+/// Waits until the series `name` has the total `count`, and returns the history.
 async fn until(gate: &Gate, query: &str, name: &str, count: u64) -> Value {
     wait::until_async(&format!("{count} {name}"), async || {
         let history = get(gate, &format!("/api/v1/history?{query}")).await;
@@ -67,7 +67,7 @@ async fn the_history_counts_decisions_and_says_what_stands_out() {
     );
     assert_eq!(history["refusals"][1]["bot"], Value::Null);
     assert_eq!(history["bots"][0]["bot"], "Acme");
-    // Sites are counted every few seconds.
+    // The history adds the counts of sites only every few seconds, so wait for them.
     let history = until(&gate, "from=1h&by=answer", "failed", 1).await;
     assert_eq!(total(&history, "answered"), 1);
     let failing = &history["failing_sites"][0];
@@ -88,7 +88,7 @@ async fn the_history_counts_decisions_and_says_what_stands_out() {
     }
     let history = get(&gate, &format!("/api/v1/history?site={}", escaped(&site))).await;
     assert_eq!((total(&history, "deny"), total(&history, "allow")), (3, 2));
-    // By the second.
+    // A period this short is counted in steps of two seconds.
     let history = get(&gate, "/api/v1/history?from=5m").await;
     assert_eq!((total(&history, "deny"), &history["step"]), (4, &2.into()));
     assert_eq!(history["refusals"][0]["count"], 3);
@@ -235,7 +235,7 @@ async fn a_damaged_history_is_reported_and_replaced() {
 async fn a_history_that_cannot_be_saved_does_not_stop_the_proxy() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let mut gate = Gate::start().await;
-    // A folder in place of the file cannot be replaced by a file, whoever tries.
+    // The folder in place of the file prevents even root from replacing the file.
     fs::create_dir(gate.file("robots.redb.history")).expect("a folder");
     refused(&gate.get(&origin.url("/private")).await, "rule");
     assert!(gate.stop().await.success());

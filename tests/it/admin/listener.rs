@@ -1,4 +1,4 @@
-//! The admin listener itself: properties of all its responses, and that its clients do not affect other services.
+//! The admin listener itself: its addresses, its connections, the fields of its responses, and its health checks.
 
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 

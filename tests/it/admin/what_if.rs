@@ -1,4 +1,5 @@
-//! `/api/v1/what-if` decides the latest requests again, under a change.
+//! `/api/v1/what-if` decides the latest requests again, as if the configuration, a robots.txt or the agent were
+//! different.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ async fn problem(gate: &Gate, content: &Value) -> String {
 #[tokio::test]
 async fn the_latest_requests_are_decided_again_under_a_change() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
-    // The texts are in memory, so no store of evidence is needed.
+    // robotgate still has the robots.txt in memory, so it needs no store of evidence.
     let gate = Gate::with("evidence.enabled = false").await;
     let site = origin.url("");
     let nothing = post(&gate, PATH, &json!({"agent": "B"})).await;
@@ -42,7 +43,8 @@ async fn the_latest_requests_are_decided_again_under_a_change() {
     // The newest request is the example.
     assert_eq!(largest["example"]["url"], json!(origin.url("/private/2")));
 
-    // The egress stays open, and the files that the configuration names do not exist.
+    // The new configuration also lets bots reach the origin. The files that it names do not exist, but robotgate does
+    // not read them.
     let config = "egress.allow = [\"127.0.0.1\"]\nhttps.extra-roots = [\"/gone.pem\"]\n\
                   identity.credentials = \"/gone\"\nadmin.token-file = \"/gone\"\n\
                   [[bot]]\nname = \"A\"\nuser-agents = [\"A\"]\nenforcement = \"report\"\ncredentials = [\"a\"]\n";
@@ -68,7 +70,7 @@ async fn an_invalid_change_to_assume_gets_an_error() {
     for (content, error) in [
         (json!({}), "the request names no change; send {\"robots\""),
         (json!({"config": "[robots]\nprofle = 1\n"}), "the configuration:2"),
-        // A mistake in the syntax must not read a file either, not even to say what is wrong.
+        // Even if the syntax is wrong, robotgate must not read a file to find more mistakes.
         (
             json!({"config": "https.extra-roots = [\"/gone.pem\"]\nhttps.mode = tunnel\n"}),
             "the configuration:2",

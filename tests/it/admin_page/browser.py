@@ -9,7 +9,7 @@ import tempfile
 import time
 
 NAMES = ["chromium", "chromium-browser", "google-chrome"]
-# Generous, because the machine can be busy. A passing test waits far less.
+# Seconds until a wait fails. This is long, because the machine can be busy. A passing test waits far less.
 DEADLINE = 120
 SWITCHES = [
     "--headless=new",

@@ -12,7 +12,8 @@ from browser import Browser, Failed, find
 VIEWS = ["now", "history", "refusals", "origins", "explain", "what-if", "configuration"]
 
 
-# The words of keys, heads of columns, buttons and links of the menu that are on more than one line.
+# JavaScript that returns the words that break over two lines, in keys, heads of columns, buttons, labels and links of
+# the menu.
 BROKEN_WORDS = """
 [...document.querySelectorAll("dt, thead th, button, nav a, label")]
   .filter(node => node.checkVisibility())
@@ -176,7 +177,7 @@ class Operator:
         names = "[...document.querySelectorAll('#origins th')].map(cell => cell.innerText)"
         note = f"!{find('#origins-note')}.innerText.startsWith('Searching')"
         wanted = json.dumps(json.dumps(origins, separators=(",", ":")))
-        # Copies are written to disk a moment later.
+        # Copies are written to the disk a moment later, so search again about twice a second.
         again = "void (Date.now() % 500 < 60 && document.querySelector('#refresh').click())"
         self.wait(f"{origins}", f"{note} && JSON.stringify({names}) === {wanted} || {again}")
 
@@ -230,7 +231,7 @@ class Operator:
             select = find(f"#{field}")
             self.run(f"{select}.value = {json.dumps(value)}, {select}.dispatchEvent(new Event('change')), 0")
         view = f"{find('#view-history')}.innerText"
-        # The page asks again only every ten seconds.
+        # The page asks for most histories only every ten seconds. Setting drawnAt makes it ask at once.
         self.wait(f"{texts}", f"{json.dumps(texts)}.every(text => {view}.includes(text)) || void (drawnAt = -Infinity)")
 
     def read_chart(self, keys, text):

@@ -1,4 +1,5 @@
-//! The list of refused requests: what it shows, its filters, and its way to an explanation.
+//! The list of requests that were not allowed: what it shows, its filters, and the link from a request to the
+//! explanation of its decision.
 
 use robotgate::bot::SecretHash;
 
@@ -33,7 +34,8 @@ async fn the_page_shows_decisions_and_their_reasons() {
         .perform(json!(["refusal", url, "deny, rule", "line 4: Disallow: /private"]))
         .await;
     operator.perform(json!(["filtered", "nobody-says-this", 0])).await;
-    // The search includes the row and the line, but not the rest of the record.
+    // The search includes the bot, the verdict, the reason, the URL, the cause (such as a rule with its line) and the
+    // id, but not the rest of the record.
     for (text, count) in [
         ("\"disallow: /private\"", 1),
         ("line 4", 1),

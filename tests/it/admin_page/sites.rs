@@ -90,7 +90,8 @@ async fn the_page_sorts_and_pages_thousands_of_sites_with_long_names() {
     let (origin, gate) = (origin().await, Gate::start().await);
     let long = ["x".repeat(60), "y".repeat(60), "z".repeat(60), "w".repeat(50)].join(".");
     let site = |number: usize| origin.url_at(&format!("h{number:05}.{long}.{NAME}"), "");
-    // Few in one call: the API decides nothing more after 50 s, which a busy machine needs for a thousand.
+    // Ask about few sites in one call, because the API decides nothing more after 50 s. A busy machine needs that long
+    // for a thousand sites.
     for some in (0..3_000).collect::<Vec<_>>().chunks(200) {
         let requests = some
             .iter()

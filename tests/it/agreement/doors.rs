@@ -126,21 +126,22 @@ pub async fn explain_all(config: &str, rows: &[Row]) -> Vec<CliOutput> {
     outputs
 }
 
-/// Views what a command printed.
+/// Returns the view of what a command printed.
 pub fn command(output: &CliOutput) -> View {
     let report = output.json();
     let mut view = views::report(&report);
-    // It has fetched the robots.txt itself, at another time.
+    // The command has fetched the robots.txt itself, at another time than the gate.
     view.retain(|name, _| !["robots_fetched", "robots_expires"].contains(name));
-    // So it knows more than the copy says: also what was wrong with redirects.
+    // The command also says what was wrong with redirects, which a copy does not contain.
     if report["robots"]["redirects"] != Value::Array(Vec::new()) && view["reason"] == "no-robots" {
         view.remove("robots_error");
     }
     view
 }
 
-/// Returns a configuration for the commands: the gate's own with its real ports, and an `[[expect]]` with a wrong
-/// verdict for each row, so that `robotgate check` reports the right one.
+/// Writes a configuration for the commands, and returns its path. It is the gate's configuration with the real ports,
+/// and has an `[[expect]]` for each row that can be one. The verdict there is wrong, so that `robotgate check` reports
+/// the right one.
 pub fn command_config(gate: &Gate, rows: &[Row]) -> String {
     let text = std::fs::read_to_string(gate.file("robotgate.toml")).unwrap();
     let mut config: Table = text.parse().unwrap();

@@ -19,15 +19,15 @@ pub struct Row {
     pub expected: &'static str,
     /// The text of the robots.txt, if the question can be asked with a given text.
     pub robots: Option<&'static str>,
-    /// What robotgate knows of the robots.txt, if it needs that for the answer.
+    /// What robotgate's copy of the robots.txt means. Compared only if the decision is based on a copy.
     pub holds: &'static str,
 }
 
 // === impl Row ===
 
 impl Row {
-    /// Converts a row of the table for `gate`. Expects the answer in `column`, or the only answer if the row has one for
-    /// all modes. `is_late` is true for a row of `LATE_ROWS`, and false for one of `ROWS`.
+    /// Converts a row of the table for `gate`. Expects the answer in `column`, or the only answer if it is for all
+    /// modes. `is_late` is true for a row of `LATE_ROWS`, and false for a row of `ROWS`.
     pub fn new(row: &TableRow, column: usize, is_late: bool, sites: &Sites, gate: &Gate) -> Self {
         let (name, what, answers) = *row;
         let words: Vec<&str> = what.split(' ').collect();
@@ -44,7 +44,8 @@ impl Row {
                     .replace("{ftp}", &sites.ftp.address().to_string())
                     .replace("{proxy}", &gate.address().to_string())
                     .replace("{admin}", &gate.admin_address().to_string());
-                // The decision for the address is unknown until the name is resolved.
+                // The address of `inside.example` is refused. That is known only after the name has been resolved, so
+                // the question cannot be asked with a given robots.txt.
                 match what.contains("inside.example") {
                     true => (url, None, "egress"),
                     false => (url, Some(MIXED), "rules"),
@@ -60,7 +61,7 @@ impl Row {
         }
     }
 
-    /// Adds this client's User-Agent. Adds its credential too if the request is for the proxy.
+    /// Sets this client's User-Agent. Adds its credential too if `to_proxy`; a request inside a tunnel has none.
     pub fn dress<'a>(&self, ask: Ask<'a>, to_proxy: bool) -> Ask<'a> {
         let ask = ask.without("User-Agent");
         let ask = match self.client.agent {
@@ -76,18 +77,19 @@ impl Row {
         }
     }
 
-    /// Returns whether a bot can send this request. A request gives no purposes.
+    /// Returns whether a bot can send this request. Only a question to the API or a command can name purposes.
     pub fn can_be_sent(&self) -> bool {
         self.client.purposes.is_empty()
     }
 
-    /// Returns whether the API and the command can be asked. They assume no proof, or that which the bot needs, and not
-    /// a wrong one.
+    /// Returns whether the API and the command can be asked. They can assume no proof or the proof that the bot needs,
+    /// but not a wrong proof.
     pub fn can_be_asked(&self) -> bool {
         self.client.fits
     }
 
-    /// Returns whether a command can know the answer. It has no copy of a robots.txt that the site has no more.
+    /// Returns whether a command can know the answer. A command has no copy of a robots.txt that the site has stopped
+    /// serving.
     pub fn can_be_fetched(&self) -> bool {
         self.holds != "last-copy"
     }
@@ -121,8 +123,8 @@ impl Row {
         self.expected == "own"
     }
 
-    /// Returns whether the request comes too early. Only the proxy then refuses it: the others say what the site
-    /// allows, and when the request may come.
+    /// Returns whether the request comes too early. Only the proxy then defers it. The API and the commands say what
+    /// the site allows, and the API also when the request may come.
     pub fn is_deferred(&self) -> bool {
         self.expected.starts_with('=')
     }
@@ -145,7 +147,8 @@ impl Row {
         json!([self.verdict(), self.reason(), self.expected.starts_with(['+', '~'])])
     }
 
-    /// Returns the expected message of `robotgate check`, if an `[[expect]]` can express this question.
+    /// Returns a part of the message that `robotgate check` should print. `None` if an `[[expect]]` cannot express this
+    /// question, or does not give the answer in the table.
     pub fn expectation_error(&self) -> Option<String> {
         let is_unproven = self.reason() == "unauthenticated";
         let can_be_expressed = self.robots.is_some() && self.can_be_asked() && self.client.purposes.len() < 2;

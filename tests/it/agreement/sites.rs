@@ -1,4 +1,5 @@
-//! The sites that are asked about: for each scheme, one for each kind of robots.txt.
+//! The sites that the questions are about: one for each kind of robots.txt, over HTTP and over HTTPS, and an FTP
+//! server.
 
 use std::{
     collections::HashSet,
@@ -11,7 +12,7 @@ use crate::{
     support::{NAME, Origin, Reply},
 };
 
-/// The sites that serve the questions of a table.
+/// The running sites: all of [`SITES`] with HTTP and with HTTPS, and an FTP server.
 pub struct Sites {
     http: Vec<Origin>,
     https: Vec<Origin>,
@@ -22,9 +23,9 @@ pub struct Sites {
 pub struct Site {
     pub name: &'static str,
     pub robots: Robots,
-    /// What robotgate knows of the robots.txt after it has asked for it, as a word of `AnswerKind`.
+    /// What robotgate's copy of the robots.txt means after a fetch, as a word of `AnswerKind`.
     pub holds: &'static str,
-    /// The same, if robotgate uses an old robots.txt from the first failure on.
+    /// The same as `holds`, for a robotgate that uses an old robots.txt from the first failure on.
     pub holds_late: &'static str,
 }
 
@@ -42,7 +43,7 @@ pub enum Robots {
     /// A redirect to itself.
     Loop,
     Failure,
-    /// A text that expires after a second, and then a server error. This is so for each name of the site.
+    /// For the first request with each host name, a text that expires after a second. Then server errors.
     Lost(&'static str),
 }
 
@@ -107,7 +108,7 @@ impl Sites {
         self.http[find(name).0].port()
     }
 
-    /// Returns the URL of a path of a site. `way` says how to get there.
+    /// Returns the URL of a path of a site. `way` is one of the ways that [`TableRow`](super::table::TableRow) lists.
     pub fn url(&self, way: &str, name: &str, path: &str) -> String {
         let (at, _) = find(name);
         match way {
@@ -122,7 +123,7 @@ impl Sites {
 // === impl Robots ===
 
 impl Robots {
-    /// Returns the text of the robots.txt. `None` if there is none, or not any more.
+    /// Returns the text of the robots.txt. `None` if the site serves none, or no longer serves it.
     pub fn text(self) -> Option<&'static str> {
         match self {
             Self::Text(text) => Some(text),

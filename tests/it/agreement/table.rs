@@ -1,19 +1,20 @@
 //! The table: who asks for what, and the answers.
 
-/// The name of the client in [`CLIENTS`], the URL, and the answers: in each `https.mode` (`intercept`, `tunnel`, `tunnel`
-/// with `unverifiable = "allow"`, `refuse`), or one answer for all modes.
+/// The name of the client in [`CLIENTS`], the URL, and the answers: in each `https.mode` (`intercept`, `tunnel`,
+/// `tunnel` with `unverifiable = "allow"`, `refuse`), or one answer for all modes.
 ///
 /// The URL is a whole URL, or a way, the name of a site in [`SITES`](super::sites::SITES), and a path. The ways `http`
 /// and `https` go to [`NAME`](crate::support::NAME); `pinned` is https to a host of `[[https.tunnel]]`.
 ///
 /// In an answer, the first character says what happens to the request: `+` allowed, `-` refused, `~` forwarded although
-/// not allowed, `=` deferred. The rest is the reason.
+/// not allowed, `=` deferred. The other characters are the reason. The answer `own` means that the proxy itself
+/// responds, without a decision.
 pub type TableRow = (&'static str, &'static str, &'static [&'static str]);
 
 /// The questions to a robotgate that waits 30 days before it uses an old robots.txt, and has no `[pace]`.
 #[rustfmt::skip]
 pub const ROWS: &[TableRow] = &[
-    // What a site answers for its robots.txt, over http, where robotgate sees the path, and over https.
+    // Sites with different kinds of robots.txt, over http, where robotgate always sees the path, and over https.
     ("bot", "http mixed /open",        &["+no-rule"]),
     ("bot", "http mixed /private",     &["-rule"]),
     ("bot", "http mixed /robots.txt",  &["+robots-file"]),
@@ -93,7 +94,8 @@ pub const ROWS: &[TableRow] = &[
     ("in network", "http mixed /private", &["-rule"]),
     ("impostor in network", "http mixed /open", &["-identity"]),
     ("out of network", "http mixed /open", &["-unauthenticated"]),
-    // `report` forwards only what the site disallows; an exempt bot is refused only by egress rules.
+    // Of the requests that are not allowed, `report` forwards only those that are refused because of the site. The site
+    // cannot cause a refusal of an exempt bot, but `[egress]` and `https.mode = "refuse"` still apply.
     ("report", "http mixed /open",       &["+no-rule"]),
     ("report", "http mixed /private",    &["~rule"]),
     ("report", "http down /x",           &["~unreachable"]),
@@ -130,13 +132,14 @@ pub const ROWS: &[TableRow] = &[
     ("trainer", "pinned part /art",      &["~unverifiable"]),
     ("report trainer", "http train /x",  &["~usage"]),
     ("report trainer", "https train /x", &["~usage", "~usage", "~usage", "-connect-refused"]),
-    // Sites that reserve text and data mining, in their `tdmrep.json`.
+    // Sites that forbid text and data mining in their `tdmrep.json`.
     ("bot", "http mine /mine",           &["+no-robots"]),
     ("miner", "http mine /mine",         &["-usage"]),
     ("miner", "http mine /x",            &["+no-robots"]),
     ("miner", "http none /x",            &["+no-robots"]),
     ("miner", "http shut /x",            &["-rule"]),
     ("miner", "https mine /mine",        &["-usage", "-usage", "-usage", "-connect-refused"]),
+    // Questions that name the purposes themselves.
     ("asked as miner", "http mine /mine", &["-usage"]),
     ("asked as miner", "http mine /x",   &["+no-robots"]),
     ("asked as miner", "https mine /mine", &["-usage", "-usage", "-usage", "-connect-refused"]),
@@ -162,7 +165,7 @@ pub const ROWS: &[TableRow] = &[
 /// The questions to a robotgate that uses an old robots.txt from the first failure on, and enforces `[pace]`.
 #[rustfmt::skip]
 pub const LATE_ROWS: &[TableRow] = &[
-    // Sites that fail: one whose robots.txt is known, and one that never answered.
+    // Sites that fail: `lost`, whose robots.txt robotgate has, and `down`, which never served one.
     ("bot", "http lost /open",         &["+last-copy"]),
     ("bot", "http lost /private",      &["-last-copy"]),
     ("report", "http lost /private",   &["~last-copy"]),
@@ -186,15 +189,15 @@ pub const LATE_ROWS: &[TableRow] = &[
     ("slow", "http lost /open",        &["=pace"]),
 ];
 
-/// A client, and how the others ask for it.
+/// A client, and what the API and the commands are asked about it.
 pub struct Client {
     pub name: &'static str,
     /// The User-Agent; empty if the client sends none.
     pub agent: &'static str,
     pub proof: Proof,
-    /// Whether the proof is valid and for the bot that the User-Agent names.
+    /// False if the proof is invalid, or for another bot than the one that the User-Agent names.
     pub fits: bool,
-    /// The purposes that questions give in place of those of the bot. A request cannot give any.
+    /// The purposes that a question names in place of the bot's own. A request cannot name any.
     pub purposes: &'static [&'static str],
 }
 

@@ -10,7 +10,7 @@ use crate::support::Response;
 /// The fields of an answer, by the names of the audit log.
 pub type View = BTreeMap<&'static str, Value>;
 
-/// Views the record of a decision in the audit log, or an object in a response of `decide`.
+/// Returns the view of a decision: its record in the audit log, or an object in a response of `decide` or `explain`.
 pub fn decision(object: &Value) -> View {
     let mut view = common(object);
     let agent = if object["event"] == "decision" {
@@ -29,7 +29,7 @@ pub fn decision(object: &Value) -> View {
     view
 }
 
-/// Views the report of `explain`.
+/// Returns the view of a report of `explain`.
 pub fn report(object: &Value) -> View {
     let mut view = common(object);
     let (rule, group, robots) = (&object["rule"], &object["group"], &object["robots"]);
@@ -51,7 +51,7 @@ pub fn report(object: &Value) -> View {
     view
 }
 
-/// Views what is known of the origin of a decision. `reason` is that of the decision.
+/// Returns the view of what the API says about the origin of a decision. `reason` is that of the decision.
 pub fn origin(detail: &Value, reason: &Value) -> View {
     let mut view = View::from([
         ("holds", detail["holds"].clone()),
@@ -62,18 +62,18 @@ pub fn origin(detail: &Value, reason: &Value) -> View {
         ("robots_error", detail["error"].clone()),
         ("profile", detail["profile"].clone()),
     ]);
-    // Otherwise, it is the digest of a copy that does not decide.
+    // In other states, this is the digest of an old copy, on which the decision is not based.
     if detail["holds"] == "rules" || detail["holds"] == "last-copy" {
         view.insert("robots_sha256", detail["sha256"].clone());
     }
-    // Then the error of the decision is about the Crawl-delay.
+    // In a decision with this reason, the error is about the Crawl-delay, not about the fetch.
     if reason == "pace" {
         view.remove("robots_error");
     }
     view
 }
 
-/// Views the field `Robots-Decision` of a response.
+/// Returns the view of the field `Robots-Decision` of a response.
 pub fn header(response: &Response) -> View {
     let field = response.decision();
     let param = |name: &str| json!(field.param(name));
@@ -106,7 +106,7 @@ pub fn header(response: &Response) -> View {
     view
 }
 
-/// Views the body of a refusal.
+/// Returns the view of the body of a refusal.
 pub fn problem(response: &Response) -> View {
     let body = response.json();
     let instance = body["instance"].as_str().unwrap_or_default();
@@ -143,17 +143,17 @@ pub fn differences(views: &[(&str, View)]) -> Vec<String> {
     found
 }
 
-/// Views the fields that have the same name and form in the log, in `decide` and in reports.
+/// Returns the view of the fields that have the same name and form in the log, in `decide` and in reports.
 fn common(object: &Value) -> View {
     let present = COMMON
         .iter()
         .filter_map(|name| Some((*name, object.get(name)?.clone())));
     let mut view: View = present.collect();
-    // The log leaves out the user in a URL, and the others repeat the URL as it was given.
+    // The log leaves out the user in a URL, and the other answers repeat the URL as it was given.
     if object["url"].as_str().is_some_and(|url| url.contains('@')) {
         view.remove("url");
     }
-    // Only the API has the same in sentences.
+    // Only the API has this member. It repeats the other members as sentences.
     if let Some(usage) = view.get_mut("usage").and_then(Value::as_object_mut) {
         usage.remove("sentences");
     }
@@ -168,7 +168,8 @@ fn use_of(refused: &Value) -> Value {
     json!(USE.map(|name| &refused[name]))
 }
 
-/// A report repeats the User-Agent as it was given, and the log has `null` if a request has none.
+/// Returns `null` in place of an empty text. For a request without a User-Agent, the log has `null`, and a report has
+/// an empty text.
 fn text_or_null(text: &Value) -> Value {
     match text.as_str() {
         Some("") | None => Value::Null,
@@ -176,7 +177,7 @@ fn text_or_null(text: &Value) -> Value {
     }
 }
 
-/// What says why a use is refused.
+/// The members that say why a use is refused.
 const USE: [&str; 4] = ["vocabulary", "purpose", "key", "value"];
 const COMMON: [&str; 25] = [
     "id",

@@ -75,7 +75,7 @@ fn secrets_in(text: &[u8]) -> Vec<&'static str> {
     SECRETS.into_iter().filter(is_in).collect()
 }
 
-/// Returns all that the gate wrote and serves, by where it is.
+/// Returns the operational log, some pages of the admin listener, and the gate's files, each with its name.
 async fn shown(gate: &Gate) -> Vec<(String, Vec<u8>)> {
     let mut shown = Vec::new();
     let log: Vec<String> = gate.log().iter().map(|line| line.json.to_string()).collect();

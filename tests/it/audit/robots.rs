@@ -46,8 +46,7 @@ fn sha256(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text))
 }
 
-/// Masks the times of a record: rounds them to minutes relative to the time of the record itself, so that they are the
-/// same in each run.
+/// Masks the values of a record that differ in each run. Rounds times to minutes, relative to the time of the record.
 fn masked(record: &Record) -> Value {
     let time = |name: &str| Some(OffsetDateTime::parse(record[name].as_str()?, &Rfc3339).expect("a time"));
     let logged_at = time("time").expect("every record has one");
@@ -57,7 +56,7 @@ fn masked(record: &Record) -> Value {
     masked["time"] = "TIME".into();
     masked["duration_us"] = record["duration_us"].as_u64().map(|_| "TIME").into();
     for name in ["robots_expires", "failing_since"] {
-        // Retries are delayed by up to a tenth.
+        // Whole minutes hide that robotgate makes the delay before a retry up to a tenth longer, at random.
         masked[name] = time(name)
             .map(|time| format!("in {} min", (time - logged_at).whole_minutes()))
             .into();

@@ -1,4 +1,4 @@
-//! An operator's own authority: the certificates and keys that are accepted.
+//! An operator's own authority: which certificates and keys are accepted, and the leaves that it issues.
 
 use rcgen::{
     CertifiedIssuer, CustomExtension, ExtendedKeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
@@ -139,7 +139,7 @@ fn a_leaf_expires_no_later_than_any_certificate_of_its_chain() {
     assert_eq!(leaf.validity().not_after, root.validity().not_after);
 }
 
-/// Tests with subjects like those in companies' directories: `OU=b, OU=a`, `DC=corp, DC=example`.
+/// Tests with a subject that has two organizational units, like those in the directories of companies (`OU=b, OU=a`).
 #[test]
 fn the_issuer_of_a_leaf_equals_the_subject_byte_for_byte() {
     let mut params = ca_params("issuing");

@@ -86,7 +86,7 @@ fn a_key_that_others_can_read_or_the_group_can_write_is_refused() {
     }
 }
 
-/// Kubernetes gives the files of a Secret to root, and lets a pod's user read them only as their group.
+/// Kubernetes makes root the owner of the files of a Secret. The user of a pod can read them only through their group.
 #[test]
 fn a_key_that_its_group_can_read_is_loaded() {
     let files = CaFiles::new();

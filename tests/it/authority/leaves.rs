@@ -222,7 +222,8 @@ async fn sessions_resume_without_a_server_name() {
     assert_eq!(second.handshake_kind(), Some(HandshakeKind::Resumed));
 }
 
-/// If an attacker redirects a client into the tunnel to another name, the client must verify the certificate again.
+/// If an attacker connects a client to the server for another name, the client must not resume its session, but verify
+/// the certificate again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_ticket_is_valid_for_one_name_only() {
     let leaves = leaves(16);

@@ -1,4 +1,4 @@
-//! Whatever clients send on the socket, bots are still served and operators get responses.
+//! Hostile clients of the socket do no harm. `robotgate cache` handles a closed pipe and unexpected responses.
 
 use std::process::Stdio;
 

@@ -112,7 +112,7 @@ fn the_example_shows_every_key() {
     }
 }
 
-/// Returns the part of the example that a comment shows under `header`.
+/// Returns the lines that a comment in the example shows, from `header` on.
 fn commented(header: &str) -> String {
     let start = EXAMPLE.find(&format!("#     {header}")).unwrap();
     let lines = EXAMPLE[start..].lines().map_while(|line| line.strip_prefix("#     "));

@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration, with a validator, against the parser.
+//! Compares the JSON Schema of the configuration with the parser. A validator applies the schema.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -162,7 +162,7 @@ fn the_parser_and_the_schema_accept_limits_choices_and_defaults() {
     });
     assert!(documents.len() > 80, "{}", documents.len());
     for (document, is_accepted) in documents.iter().zip(accepted(&documents)) {
-        // Some keys need another one.
+        // Some keys are valid only together with another key.
         let needs_another = ["without-copy", "[fleet]\n\nsize"]
             .iter()
             .any(|key| document.contains(key));

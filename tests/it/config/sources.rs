@@ -21,7 +21,7 @@ fn load(variables: &[(&str, &str)], set: &[&str]) -> Result<Config, ConfigError>
     Config::load(&sources(None, variables, set)?)
 }
 
-/// Returns everything that is set, in its canonical form.
+/// Loads a configuration from these `--set` options, and returns its canonical form.
 fn canonical(set: &[&str]) -> String {
     let config = load(&[], set).unwrap_or_else(|error| panic!("{error}"));
     config.canonical.text().to_string()
@@ -75,7 +75,7 @@ fn a_value_without_quotes_is_text_where_the_key_takes_text() {
         ("proxy.listen=0.0.0.0:3128", "[proxy]\nlisten = \"0.0.0.0:3128\"\n"),
         ("proxy.listen=[::]:3128", "[proxy]\nlisten = \"[::]:3128\"\n"),
         ("proxy.name=\"a\"", "[proxy]\nname = \"a\"\n"),
-        // A number, a date and a flag in TOML.
+        // TOML would read these values as a number, a date and a flag.
         ("cache.path=2027", "[cache]\npath = \"2027\"\n"),
         ("cache.path=2027-01-31", "[cache]\npath = \"2027-01-31\"\n"),
         ("cache.path=true", "[cache]\npath = \"true\"\n"),

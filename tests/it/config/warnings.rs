@@ -1,4 +1,5 @@
-//! Warnings about valid configurations, from `robotgate check` and in the log at a start.
+//! Warnings about valid configurations, from `robotgate check` and in the log. Also tests how `check` and `run` get the
+//! name of the file.
 
 use std::fs;
 

@@ -43,7 +43,7 @@ async fn is_seen(watcher: &mut Watcher) {
     wait::within("the change to be seen", watcher.changed()).await;
 }
 
-/// Asserts that nothing has been reported so far, and that `change` is then the only reported change.
+/// Asserts that nothing is reported before `change`, and that `change` is reported.
 async fn only_this_change_is_seen(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) {
     // Wait longer than the debouncer's quiet time, so that a wrong report cannot be mistaken for the right one.
     let early = timeout(Duration::from_millis(600), watcher.changed()).await;

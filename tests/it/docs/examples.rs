@@ -25,7 +25,8 @@ use crate::support::{programs::needs, wait::DEADLINE};
 
 /// A command that a page shows.
 struct Example {
-    /// The line of the command, or of a `sh` block's fence.
+    /// The line of the command in a `console` block. Otherwise that of the block's fence, or, for a `python` block with
+    /// output, that of the fence of the output.
     line: usize,
     /// The output below the command; `None` if only the exit status is checked.
     output: Option<String>,
@@ -146,7 +147,8 @@ fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
                     output: Some(block.text),
                 });
             }
-            // Leave out the README's two commands that install packages.
+            // Leave out the command that starts the site, because `page.sh` contains it, and commands that install
+            // packages.
             "sh" if block.text != try_it[1] && !block.text.contains("apt-get install") => {
                 let _ = write!(script, "{MARK}(\n{})\n", block.text);
                 examples.push(Example { line, output: None });
@@ -172,7 +174,8 @@ fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
     (stage.in_use(&script), examples)
 }
 
-/// Returns whether the outputs differ only in [`VOLATILE`] parts. A line that is only `…` matches any lines.
+/// Returns whether the outputs differ only in [`VOLATILE`] parts. In `shown`, one line may be `…`, which matches any
+/// lines.
 fn is_same(shown: &str, printed: &str) -> bool {
     let [shown, printed] = [shown, printed].map(|text| {
         VOLATILE
@@ -200,8 +203,8 @@ fn paste(page: &Page, outputs: &[(usize, usize, &str)]) {
     fs::write(root().join(&page.path), lines.join("\n") + "\n").expect("the page can be written");
 }
 
-/// Reserves a free port on which programs can still listen. It is below the ports that the system assigns to other
-/// tests, because the system could assign a reserved port too.
+/// Reserves a free port on which programs can still listen. It is below the range from which the system assigns ports:
+/// in that range, the system could assign this port to another test.
 fn reserve_port() -> TcpSocket {
     let port = || 10_000 + (RandomState::new().hash_one(()) % 20_000) as u16;
     let reserve = |port| {
@@ -227,7 +230,7 @@ impl Stage {
         for name in ["tmp", "etc", "home"] {
             fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        // At a terminal, curl would show progress before the text.
+        // curl shows its progress if the output goes to a pipe, as it does here.
         fs::write(folder.path().join("home/.curlrc"), "silent\nshow-error\n").expect("a file");
         for name in ["docs", "conf"] {
             std::os::unix::fs::symlink(root().join(name), folder.path().join("etc").join(name)).expect("a link");
@@ -304,10 +307,11 @@ const VOLATILE: [(&str, &str); 20] = [
     (r#""instance": ?"[0-9a-f]{8}""#, "INSTANCE"),
     (r#""config_sha256": ?"[0-9a-f]{64}""#, "CONFIG"),
     (r"(/home/you/.local/state|/var/lib)/robotgate", "STATE"),
-    // The README's proxy listens on the default ports, so its configuration does not name them.
+    // The proxy in the README listens on the default ports, so its configuration does not name the ports. The one in
+    // this test does.
     (r#""(proxy|admin)\.listen":"(\\.|[^"\\])*",?"#, ""),
     (r#",\}"#, "}"),
-    // The width of a table depends on the ports in it, and the length of a mark on the path.
+    // The width of a table depends on the ports in it, and that of a mark (`^^^`) on the path.
     ("  +", "  "),
     (r"\^+", "^"),
     (r"(?m)[ \t]+$", ""),

@@ -1,10 +1,11 @@
-# Before the commands of a page: `serve` runs the README's proxy, with more configuration from standard input, and sends
-# the README's two requests. The capitals stand for blocks of the README.
+# This script runs before the commands of a page. `serve` runs the README's proxy, with more configuration from standard
+# input, and sends the README's two requests. examples.rs replaces two words below, each alone on its line, with
+# commands of the README.
 trap 'kill $(jobs -p) 2> /dev/null || true; wait' EXIT
 ready() { until curl -o /dev/null http://127.0.0.1:3180/readyz 2> /dev/null; do kill -0 "$1"; done; }
 configure() {
     CONFIGURATION
-    # A table can be there only once.
+    # A TOML file may have a table only once, so an [egress] in more.toml replaces that of the README.
     if grep -qs '^\[egress\]' ~/more.toml; then : > /tmp/robotgate-try.toml; fi
     cat - >> /tmp/robotgate-try.toml << 'END'
 [proxy]

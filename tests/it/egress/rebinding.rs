@@ -8,7 +8,7 @@ use crate::support::{DnsAnswer, Gate, NAME, Origin, allowed, failed, refused};
 const HERE: [u8; 4] = [127, 0, 0, 1];
 const PRIVATE: [u8; 4] = [10, 0, 0, 1];
 
-/// Returns an answer that contains the next of these sets of addresses for each query.
+/// Returns an answer of the name server that changes: each query gets the next of these sets of addresses.
 fn changing(sets: &[&[[u8; 4]]]) -> DnsAnswer {
     let set = |set: &&[[u8; 4]]| set.iter().map(|address| IpAddr::from(*address)).collect();
     DnsAnswer::Changing(sets.iter().map(set).collect())

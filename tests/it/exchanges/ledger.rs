@@ -42,7 +42,7 @@ struct Known {
 // === impl Ledger ===
 
 impl Ledger {
-    /// Reads the log in this file.
+    /// Creates a ledger of the log in this file, which need not exist yet.
     pub fn of(path: PathBuf) -> Self {
         Self {
             path,
@@ -59,7 +59,8 @@ impl Ledger {
         found.iter().filter_map(|at| known.entries.get(at)).cloned().collect()
     }
 
-    /// Forgets exchanges (see [`about`](Self::about)). This saves memory, because a fuzzer makes very many.
+    /// Forgets the exchanges that [`about`](Self::about) returns. This saves memory, because a fuzzer causes very many
+    /// exchanges.
     pub fn forget(&self, about: &str) {
         let mut known = self.known.lock();
         for at in known.about.remove(about).unwrap_or_default() {

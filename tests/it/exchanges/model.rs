@@ -1,5 +1,6 @@
-//! The rules that every exchange must meet, regardless of what client and origin do. The strict parser parses the bytes
-//! that each side sent; the model compares them with the bytes that each side received and with the audit log.
+//! The rules that every exchange must meet, regardless of what client and origin do. The strict parser parses what the
+//! client sent, and what each side received. The model compares these messages with each other, with the scenario and
+//! with the audit log.
 
 use std::fmt;
 
@@ -41,8 +42,8 @@ pub fn check(went: &Went<'_>) -> Result<(), String> {
     completions_match_what_was_sent(went, &finals)
 }
 
-/// Checks that exactly the requests in the client's bytes are decided, each once and in order: none after broken
-/// framing, and none from content.
+/// Checks that the decisions are about the first requests in the client's bytes, one about each and in order. So no
+/// decision is about bytes after broken framing, or about content. Also checks that each decision has one completion.
 fn decisions_match_requests(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         ensure(entry.completions.len() == 1, || {
@@ -137,7 +138,7 @@ fn content_is_forwarded_unchanged(went: &Went<'_>, requests: &[Message]) -> Resu
 /// Checks that each of the origin's responses belongs to its request and has the content that was sent, or its
 /// beginning if either side broke off. Returns the final responses.
 fn responses_match_their_requests(went: &Went<'_>, requests: &[Message]) -> Result<Vec<Message>, String> {
-    // The last request gets a response even if it is invalid.
+    // `requests` ends before the first invalid request, which can get a response too.
     let mut methods: Vec<String> = went.scenario.asks.iter().map(|ask| ask.method.to_owned()).collect();
     methods.truncate(requests.len() + 1);
     let read = strict::responses(went.got, &methods, went.ended);
@@ -177,7 +178,8 @@ fn the_response_matches_the_origins(ask: &Ask, id: &str, got: &Message) -> Resul
     ensure(content.starts_with(&got.content), || {
         format!("the content of {id} was changed: {:?}", got.content)
     })?;
-    // If only closing the connection ends the content, that looks like a broken connection.
+    // The client knows that a response with another `end` is incomplete. Whether one that ends with the connection is
+    // complete, the client cannot know.
     if got.end != End::Complete || got.framing == strict::Framing::UntilClose {
         return Ok(());
     }
@@ -197,8 +199,8 @@ fn the_response_matches_the_origins(ask: &Ask, id: &str, got: &Message) -> Resul
     }
 }
 
-/// Checks that each complete request gets a response if the client waits for it, unless a response before it announced
-/// that the connection closes.
+/// Checks that each request gets a response if the client does not break off. Exceptions are requests after a response
+/// that ends the connection, and pipelined requests after the first.
 fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Message]) -> Result<(), String> {
     let is_complete =
         requests.len() == went.scenario.asks.len() && requests.iter().all(|message| message.end == End::Complete);
@@ -213,14 +215,15 @@ fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Me
     };
     let says_close = last.all("connection").any(|value| value.eq_ignore_ascii_case("close"));
     let ends = says_close || last.end != End::Complete || last.framing == strict::Framing::UntilClose;
-    // Without pipelining, a request that is sent too early can be lost.
+    // Pipelined requests are lost if the connection ends before the gate has read them.
     ensure(
         ends || went.scenario.pipelined || finals.len() >= requests.len(),
         || format!("only {} of {} requests were answered", finals.len(), requests.len()),
     )
 }
 
-/// Checks that the log has the client's status and number of bytes for each complete response.
+/// For each complete response, checks that the log has the status and the number of bytes that the client received, and
+/// at most as many bytes of request content as the request has.
 fn completions_match_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         let end = &entry.completions[0];
@@ -251,7 +254,7 @@ impl Went<'_> {
     /// Parses the client's bytes strictly, and returns the requests up to the first invalid one.
     fn requests(&self) -> Vec<Message> {
         let mut requests = strict::requests(self.sent).messages;
-        // A request with `Connection: close` is the last one.
+        // The gate reads no request after one that closes the connection or has broken chunks.
         let last = requests.iter().position(|message| {
             let says = |option: &str| {
                 message

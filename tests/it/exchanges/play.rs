@@ -96,8 +96,8 @@ impl Bench {
         verdict
     }
 
-    /// Returns the decisions and what the origin has seen. If the client has left early, the proxy may still have to read
-    /// a request, so waits until the log has a decision on each request that the origin has seen.
+    /// Returns the decisions and what the origin has seen. If the client has left early, the proxy may still forward a
+    /// request. So this waits until the log has a decision on each request that the origin has seen.
     async fn outcome(
         &self,
         number: u64,

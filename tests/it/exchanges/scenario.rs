@@ -79,7 +79,7 @@ pub struct OriginAnswer {
     /// If set, only this share of the response is sent, in 256ths, before the connection ends.
     pub cut: Option<u8>,
     pub reset: bool,
-    /// An invalid beginning in place of the response's head.
+    /// One of [`ANSWER_FAULTS`], in place of the status line.
     pub fault: Option<&'static str>,
 }
 
@@ -190,7 +190,7 @@ fn answer(choices: &mut Choices<'_>) -> OriginAnswer {
         extra: choices.one(&["", "", "", "", "", FORGED, "junk"]),
         cut: choices.seldom(8).then(|| choices.byte()),
         reset: choices.seldom(12),
-        // Content-Length is ignored if there are chunks (RFC 9112 §6.3).
+        // In a chunked response, a Content-Length is ignored (RFC 9112 §6.3), so it is not a fault there.
         fault: choices
             .seldom(12)
             .then(|| choices.one(&ANSWER_FAULTS))
@@ -327,7 +327,7 @@ const CHUNK_FAULTS: [&str; 6] = [
     "0x3\r\nabc\r\n0\r\n\r\n",
     "g\r\n",
 ];
-/// Invalid beginnings of responses, up to their first fields.
+/// Beginnings of responses that the gate must not forward: a status line, and sometimes a few fields.
 const ANSWER_FAULTS: [&str; 8] = [
     "HELLO\r\n",
     "HTTP/1.1 abc OK\r\n",

@@ -50,7 +50,7 @@ impl Site {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let site = accepting.clone();
-                // The proxy has to notice errors on a connection.
+                // Errors are ignored here, because the proxy notices that the connection has ended.
                 tokio::spawn(async move { drop(site.serve(stream).await) });
             }
         });
@@ -70,12 +70,12 @@ impl Site {
         self.state.lock().seen.get(&number).cloned().unwrap_or_default()
     }
 
-    /// Forgets a scenario, and ignores its later requests.
+    /// Forgets the requests of a scenario. Later requests of the scenario are not [`wrong`](Self::wrong).
     pub fn forget(&self, number: u64) {
         self.state.lock().seen.remove(&number);
     }
 
-    /// Returns everything received that belongs to no scenario.
+    /// Describes everything received that is no valid request of any scenario.
     pub fn wrong(&self) -> Vec<String> {
         self.state.lock().wrong.clone()
     }
@@ -145,8 +145,6 @@ impl Site {
                 .exchange(&mut stream, &mut bytes, &seen_at, &scenario, &target)
                 .await?
             {
-                // Wait for the peer to close first. Closing the connection with unread bytes would reset it, and the
-                // peer would lose the response.
                 return Ok(());
             }
             kept = true;
@@ -178,7 +176,8 @@ impl Site {
         } else {
             answer.extra
         };
-        // Send the end of the response together with `extra`, so that `extra` has arrived when the connection is kept.
+        // Send the end of the response together with `extra`, so that `extra` arrives before the proxy decides whether
+        // to keep the connection.
         let tail = wire.split_off(wire.len().saturating_sub(20));
         for piece in pieces(&wire, scenario.piece) {
             seen_at.answered();
@@ -196,7 +195,8 @@ impl Site {
         let says_close = seen_at.says_close();
         if answer.cut.is_some() || ends_by_close || answer.closes || answer.says_close || answer.fault.is_some() {
             stream.shutdown().await?;
-            // Wait until the peer has closed the connection too.
+            // Wait until the peer has closed the connection too. Closing it with unread bytes would reset it, and the
+            // peer would lose the response.
             let mut rest = Vec::new();
             let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
             bytes.extend(rest);
@@ -242,8 +242,8 @@ impl SeenAt<'_> {
         self.with(says).unwrap_or(true)
     }
 
-    /// Records the part of the message at the start of `bytes` that has arrived, and removes it. Returns whether the
-    /// message is complete.
+    /// Records as much of the message at the start of `bytes` as has arrived. If the message is complete, removes it
+    /// from `bytes` and returns `true`. Also returns `true` if `bytes` begins with no message.
     fn take(&self, bytes: &mut Vec<u8>) -> bool {
         let read = strict::requests(bytes);
         let Some(message) = read.messages.into_iter().next() else {

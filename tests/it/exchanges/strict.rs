@@ -18,7 +18,7 @@ pub enum Rest {
     Nothing,
     /// A part of a head.
     PartOfHead,
-    /// Bytes that are not a head, and the reason.
+    /// Bytes that are not a head or not a chunk, and the reason.
     Broken(&'static str),
     /// A response for which there was no request.
     TooMany,
@@ -30,7 +30,7 @@ pub enum Rest {
 pub struct Message {
     /// The request line or status line.
     pub start: String,
-    /// Names and values as written.
+    /// Names as written, and values without the spaces around them.
     pub fields: Vec<(String, String)>,
     /// The content, without chunk framing.
     pub content: Vec<u8>,
@@ -161,7 +161,7 @@ fn head(bytes: &[u8]) -> Result<Message, &'static str> {
     })
 }
 
-/// Takes the content at the start of `bytes`, and returns its length in bytes.
+/// Copies the content at the start of `bytes` into `message`. Returns how many bytes it takes up, with chunk framing.
 fn take_content(message: &mut Message, bytes: &[u8]) -> usize {
     match message.framing {
         Framing::Nothing => 0,

@@ -87,7 +87,8 @@ async fn explain_rejects_the_urls_that_the_proxy_rejects() {
     }
 }
 
-/// Asks the command about `url` and requests `fetched` from the proxy. Compares the answers, and returns the command's.
+/// Requests `fetched` from the proxy, or `url` if that is a robots.txt, and asks the command about the same URL.
+/// Compares the decisions, and returns the JSON of the command.
 async fn compare(gate: &Gate, agent: &str, url: &str, fetched: &str) -> Value {
     // A query makes it possible to find the proxy's record. `/robots.txt` with a query would be a different path.
     let fetched = if url.ends_with("/robots.txt") { url } else { fetched };

@@ -3,8 +3,7 @@
 use super::{explain, text};
 use crate::support::{CliOutput, Gate, Latch, Origin, ROBOTS, Reply};
 
-/// Explains `/private` with the origin's current robots.txt. Leaves out the end of the output, which is the same for
-/// every fetch.
+/// Explains `/private` with the origin's current robots.txt. Leaves out the advice at the end of the output.
 async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> CliOutput {
     let (config, url) = (gate.file("robotgate.toml"), origin.url("/private"));
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
@@ -347,12 +346,12 @@ async fn explain_says_that_a_bot_needs_proof() {
     let all = Gate::with(&format!("[identity]\nrequired = true\n{bots}")).await;
     for (gate, agent, needs_proof, beginning) in [
         (&some, "LanBot/1.0", true, "ALLOWED"),
-        // The agent is named by the bot's name, as a product token.
+        // This agent is the name of the bot itself.
         (&some, "lan", true, "ALLOWED"),
         (&some, "FreeBot/1.0", false, "ALLOWED"),
         (&some, "curl/8.5.0", false, "ALLOWED"),
         (&all, "LanBot/1.0", true, "ALLOWED"),
-        // These agents have no proof in the configuration.
+        // The configuration accepts no proof for these agents.
         (&all, "FreeBot/1.0", true, "REFUSED"),
         (&all, "curl/8.5.0", true, "REFUSED"),
     ] {

@@ -1,4 +1,4 @@
-//! One fetch for all, what is stored, and what the fleet forgets.
+//! One gate fetches a robots.txt for the whole fleet. Also tests what the server stores, and what the fleet forgets.
 
 use std::{
     fs,
@@ -17,8 +17,8 @@ async fn three_gates_and_two_hundred_requests_at_once_make_one_fetch() {
     let (server, origin) = (Redis::start().await, origin().await);
     let url = server.url();
     let gates = [gate(&url).await, gate(&url).await, gate(&url).await];
-    // On a machine so busy that the server's answers come late, gates rightly do not wait for them. Such a round says
-    // nothing, and another origin is asked.
+    // On a very busy machine, the server can respond too late, and gates then correctly do not wait for it. Such a
+    // round shows nothing, so the test tries again with another origin.
     let mut rounds = 0..;
     wait::until_async("a round in which all calls were answered in time", async || {
         let host = format!("cold{}.example", rounds.next()?);
@@ -195,7 +195,7 @@ async fn a_lease_that_is_lost_costs_one_more_fetch() {
             let origin = Origin::start().anything("page").on("/robots.txt", {
                 let latch = latch.clone();
                 move |_| match stalled.swap(false, Ordering::SeqCst) {
-                    // Allows everything, late.
+                    // This robots.txt allows everything, but arrives late.
                     true => Reply::ok("text/plain", "").after(&latch),
                     false => Reply::ok("text/plain", ROBOTS),
                 }
@@ -257,7 +257,7 @@ async fn gates_share_copies_over_tls_with_a_password_and_a_key() {
         assert_eq!(origin.count("/robots.txt"), 2, "it does not trust their copy");
         assert_eq!(fleet(&stranger).await["copies_rejected"], 1);
 
-        // The next password is read when its file changes.
+        // robotgate reads the password again when its file changes.
         fs::write(first.file("password"), "a wrong password\n").expect("the folder is ours");
         first.reloaded(1).await;
         wait::until_async("the password to be refused", async || {

@@ -112,7 +112,7 @@ async fn an_answer_without_an_end_does_not_fill_the_memory() {
     let before = gate.peak_memory();
     link.set(Some(Fault::Endless));
     decides_without_the_server(&gate, &origin, &mut sites, "endless").await;
-    // It tries to connect again, and gets another such answer.
+    // The gate connects again, and gets another endless answer.
     let connections = link.connections();
     wait::until("more connections", || {
         (link.connections() > connections + 1).then_some(())

@@ -1,4 +1,5 @@
-//! One pace for all gates, which the origin sees. No upper bound is tested, because the machine can be busy.
+//! All gates of a fleet share one pace for each origin. The tests do not check that requests arrive soon, because the
+//! machine can be busy.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +17,13 @@ use crate::{
 const DELAY: Duration = Duration::from_millis(40);
 const PACE: &str = "delay = '40ms'\nmax-wait = '10m'";
 
-/// Returns a field of what the server keeps of the pace of `origin`: a time in microseconds.
+/// Returns a time that the server stores about the pace of `origin`, in microseconds; `None` if it stores no such time.
 async fn pace_of(server: &Redis, origin: &Origin, field: &str) -> Option<i64> {
     let key = format!("robotgate:{{{}}}:pace", origin.url("").trim_end_matches('/'));
     from_redis_value(server.ask(&["HGET", &key, field]).await).expect("a time or nothing")
 }
 
-/// When a refused request may come again, in seconds since 1970.
+/// Returns when a refused request may come again, in seconds since 1970.
 fn not_before(response: &Response) -> i64 {
     assert_eq!(response.status, 429, "{response:#?}");
     assert_eq!(
@@ -34,7 +35,7 @@ fn not_before(response: &Response) -> i64 {
     not_before.trim_start_matches('@').parse().expect("seconds")
 }
 
-/// Sends `each` requests to each of `sites` through the gates in turn, all at the same time. Then checks that no site
+/// Sends `each` requests to each of `sites`, all at the same time and spread over the gates. Then checks that no site
 /// got more requests by any time than the delay allows.
 async fn keeps_the_delay(gates: &[Gate], origin: &Origin, sites: &[String], each: usize) {
     let began = Instant::now();
@@ -57,7 +58,8 @@ async fn keeps_the_delay(gates: &[Gate], origin: &Origin, sites: &[String], each
         arrivals.sort();
         assert_eq!(arrivals.len(), each, "{site}");
         for (earlier, at) in arrivals.iter().enumerate() {
-            // The gap of two arrivals can be shorter, if the first of them took long to arrive.
+            // Compares each arrival with the start: the gap between two arrivals can be shorter than the delay, if the
+            // first of them took long to arrive.
             let earliest = DELAY * u32::try_from(earlier).expect("few");
             assert!(*at >= earliest, "{site}: request {earlier} came after {at:?}");
         }
@@ -84,7 +86,7 @@ async fn three_gates_keep_one_pace_at_each_site() {
     }
 }
 
-/// A gate whose clock is an hour fast.
+/// Starts a gate whose clock is an hour fast.
 async fn fast(url: &str, pace: &str) -> Gate {
     let gate = Gate::builder()
         .env("LD_PRELOAD", "/usr/$LIB/faketime/libfaketime.so.1")
@@ -121,7 +123,7 @@ async fn a_gate_with_a_wrong_clock_keeps_the_same_pace_and_the_same_pauses() {
             return None;
         }
         assert!(told <= busy_at + 601, "{told} {busy_at}");
-        // By its own clock, which its client has to go by.
+        // `fast` gives the time by its own clock, which is an hour fast.
         let difference = told_by_fast - told;
         assert!((3595..=3605).contains(&difference), "{difference}");
         Some(())
@@ -188,7 +190,7 @@ async fn a_long_crawl_delay_is_refused_with_the_same_time_by_all_gates() {
         let before = OffsetDateTime::now_utc().unix_timestamp();
         let mut told = Vec::new();
         for gate in &gates {
-            // The fetch of the robots.txt, by the first gate, is a request, too.
+            // The fetch of the robots.txt by the first gate counts as a request, so both gates defer the page.
             let response = gate.get(&origin.url("/page")).await;
             assert_eq!(response.decision().param("cause").as_deref(), Some("crawl-delay"));
             told.push(not_before(&response));
@@ -305,7 +307,7 @@ async fn a_scheduler_can_ask_any_gate_of_the_fleet() {
         let (server, origin) = (Redis::start().await, origin().await);
         let pace = "delay = '1h'";
         let (first, second) = (paced(&server.url(), pace).await, paced(&server.url(), pace).await);
-        // The fetch of the robots.txt is a request, too.
+        // The fetch of the robots.txt counts as a request, so the page is deferred.
         let refused = not_before(&first.get(&origin.url("/page")).await);
         let path = format!("/api/v1/decide?agent=TestBot&url={}", escaped(&origin.url("/page")));
         let decided = crate::admin::get(&second, &path).await;
@@ -315,7 +317,7 @@ async fn a_scheduler_can_ask_any_gate_of_the_fleet() {
         let told = decided["not_before"].as_str().expect("it has to wait");
         let told = OffsetDateTime::parse(told, &Rfc3339).expect("a time").unix_timestamp();
         assert!((told - refused).abs() <= 1, "{told} {refused}");
-        // A file that was shared is no request: the site was asked once.
+        // The second gate used the shared copy, so the site received only one request.
         assert_eq!(origin.requests().len(), 1);
         Some(())
     })
@@ -338,7 +340,7 @@ async fn while_the_server_is_lost_on_loss_sets_the_pace_of_a_gate() {
         let gate = Gate::with(&config).await;
         connected(&gate).await;
         server.kill();
-        // The fetch of the robots.txt is a request, too.
+        // The fetch of the robots.txt counts as a request, so the page is deferred.
         let response = gate.get(&origin.url("/page")).await;
         let told = not_before(&response);
         assert_eq!(response.decision().param("cause").as_deref(), Some(cause), "{on_loss}");

@@ -3,7 +3,7 @@
 use super::{Answer, EXEMPT, FtpServer, ROBOTS, files, get};
 use crate::support::{CliOutput, Gate, allowed, failed, refused};
 
-/// Returns a server on which a command fails for the robots.txt and all files.
+/// Prepares a server with files. It gives `reply` to every command with this verb, or as its greeting if `verb` is "".
 fn failing(verb: &'static str, reply: &str) -> super::server::Builder {
     files().reply(verb, reply)
 }

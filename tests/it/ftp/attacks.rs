@@ -1,11 +1,12 @@
-//! Servers that lead robotgate elsewhere, or keep it busy: a fault, and never a connection to another address.
+//! Servers that name another address, keep robotgate busy, or break off. robotgate reports an error, and does not
+//! connect to another address.
 
 use tokio::net::TcpListener;
 
 use super::{Answer, EXEMPT, FtpServer, files, get, server::passive};
 use crate::support::{End, Gate, failed};
 
-/// The robots.txt is not fetched, so that each attack meets the request itself.
+/// Starts a gate that fetches no robots.txt, so that each attack meets the request itself.
 async fn gate(config: &str) -> Gate {
     Gate::with(&format!("{config}\n{EXEMPT}")).await
 }
@@ -124,7 +125,7 @@ async fn a_server_that_closes_the_connection_is_a_502() {
 #[tokio::test]
 async fn an_incomplete_file_is_not_forwarded_as_complete() {
     for (size, content, reply) in [
-        // The size is known, and all bytes came, but the server says that the transfer failed.
+        // In the first two cases, the size is known and all bytes arrive, but the server says that the transfer failed.
         ("213 10", "0123456789", "426 broken off"),
         ("213 10", "0123456789", "451 disk"),
         ("213 10", "01234", "226 done"),

@@ -192,7 +192,7 @@ async fn a_transfer_outlives_a_reload() {
     let latch = crate::support::Latch::new();
     let content = vec![b'x'; 400_000];
     let transfer = Answer::TransferWithPause(content.clone(), 200_000, latch.clone());
-    // Only the file has a size: the robots.txt is not there.
+    // The server gives these answers for any path. With `EXEMPT`, the gate does not ask for the robots.txt.
     let server = super::FtpServer::builder()
         .file("/big", content.clone())
         .reply("SIZE", "213 400000")

@@ -1,4 +1,4 @@
-//! Folders: the page of their names, and the way to it.
+//! Folders: the page that lists their names, and the redirect to it.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ async fn a_folder_is_a_page_with_links() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // Neither the folder itself nor the one above.
+    // The server also lists the folder itself and its parent, but they become no links. robotgate adds the link `../`.
     assert_eq!(text.matches("<a ").count(), 3, "{text}");
 
     let root = get(&gate, &server, "/").await.text();
@@ -88,7 +88,7 @@ async fn names_cannot_break_out_of_the_page() {
     ] {
         assert!(list.contains(part), "{part}: {list}");
     }
-    // Such a link leads to an error.
+    // The link with `..` leads to an error.
     assert_eq!(get(&gate, &server, "/pub/..%2F..%2Fprivate%2Fx").await.status, 400);
 }
 
@@ -118,7 +118,7 @@ async fn a_folder_of_a_server_without_mlsd_is_listed_with_list() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("total"), "{text}");
-    // No path is an argument of LIST, because servers expand patterns and options there.
+    // robotgate sends LIST without a path, because servers expand patterns and options in its argument.
     assert!(
         server.commands().contains(&"LIST".to_owned()),
         "{:?}",

@@ -5,7 +5,7 @@ use crate::support::{CliOutput, Gate, allowed, refused};
 
 #[tokio::test]
 async fn every_spelling_of_a_disallowed_path_is_refused() {
-    // Without strict paths, too: robotgate itself decodes the path.
+    // Paths are refused even without strict paths, because robotgate itself decodes the path for the server.
     for config in ["", "[robots]\nstrict-paths = false", "[robots]\nprofile = 'rfc9309'"] {
         let server = server().await;
         let gate = Gate::with(config).await;
@@ -87,7 +87,7 @@ async fn a_name_is_sent_as_its_bytes() {
     allowed(&response, "no-rule");
     assert_eq!(response.text(), "there");
     get(&gate, &server, "/pub/%E9").await;
-    // The test server shows a byte that is not UTF-8 like this.
+    // In its list of commands, the test server replaces a byte that is not UTF-8 by U+FFFD.
     assert!(
         server.commands().contains(&"SIZE /pub/\u{fffd}".to_owned()),
         "{:?}",
@@ -167,7 +167,7 @@ async fn ftp_works_only_over_plain_proxy_requests() {
     let authority = server.address().to_string();
     let mut tunnel = gate.connect(&authority).await.opened().plain();
     assert_eq!(tunnel.get(&server.url("/pub/a.txt")).await.status, 400);
-    // Whatever becomes of a CONNECT.
+    // Plain proxy requests work in every `https.mode`.
     for mode in ["tunnel", "refuse"] {
         let gate = Gate::with(&format!("[https]\nmode = '{mode}'")).await;
         allowed(&get(&gate, &server, "/pub/a.txt").await, "no-rule");

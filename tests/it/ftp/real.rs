@@ -33,7 +33,8 @@ impl Vsftpd {
         write("site/private/x", b"secret");
         write("site/pub/a name & more.txt", b"Hello, bot.\n");
         write("site/pub/large", &large());
-        // `run_as_launching_user`, so that the test needs no root. The rest is for machines without namespaces.
+        // `run_as_launching_user` lets the test run without root. `isolate` and `isolate_network` are off, because some
+        // machines have no namespaces.
         let config = format!(
             "listen=NO\nanonymous_enable=YES\nlocal_enable=NO\nrun_as_launching_user=YES\nseccomp_sandbox=NO\n\
              isolate=NO\nisolate_network=NO\nxferlog_enable=NO\nno_log_lock=YES\nanon_world_readable_only=NO\n\
@@ -84,7 +85,7 @@ async fn accept(listener: TcpListener, config: PathBuf) {
     }
 }
 
-/// Bytes of which no part looks like another.
+/// Returns 4 MB in which no group of four bytes repeats, so that the tests notice a missing or repeated part.
 fn large() -> Vec<u8> {
     (0..1_000_000_u32).flat_map(u32::to_be_bytes).collect()
 }
@@ -93,7 +94,7 @@ fn sha256(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text))
 }
 
-/// Runs a client that is told of the proxy by its environment. Returns its standard output and error.
+/// Runs a client that finds the proxy in its environment. Returns its standard output and error.
 async fn run(gate: &Gate, folder: &Path, program: &str, arguments: &[&str]) -> (Vec<u8>, String) {
     let run = Command::new(program)
         .args(arguments)

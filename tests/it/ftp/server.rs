@@ -42,7 +42,7 @@ pub enum Answer {
     /// It replies with 150 and sends this over the data connection. Then it closes the data connection and sends this
     /// reply.
     Transfer(Vec<u8>, &'static str),
-    /// It does the same, but waits for the latch after this many bytes.
+    /// Like `Transfer` with the reply 226, but it waits for the latch after this many bytes.
     TransferWithPause(Vec<u8>, usize, Latch),
     /// It replies with 150 and leaves the data connection open, without a byte.
     NoData,
@@ -179,7 +179,7 @@ impl Session {
         let verb = verb_of(command);
         let argument = command.get(verb.len() + 1..).unwrap_or_default().to_owned();
         let planned = self.script.answers.get(verb).cloned();
-        // A server knows its data connection, whatever it says about it.
+        // Open the data port even if the script gives another reply: a later transfer may use this port.
         if matches!(verb, "EPSV" | "PASV") {
             self.data = Some(TcpListener::bind("127.0.0.1:0").await.ok()?);
         }
@@ -271,7 +271,7 @@ impl Session {
 
     async fn transfer(&mut self, content: &[u8], reply: &str) -> Option<()> {
         let mut data = self.begin().await?;
-        // A client may have read enough.
+        // This fails if the client has closed the data connection, which does not matter.
         let _ = data.write_all(content).await;
         drop(data);
         self.send(reply).await

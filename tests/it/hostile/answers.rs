@@ -36,7 +36,7 @@ async fn a_malformed_page_response_is_an_error() {
         let completion = gate.completion_of(&gate.decision_for(&url).await).await;
         let error = completion["error"].as_str().unwrap_or_default();
         if status == 200 {
-            // If it has not sent the head yet, the gate can still respond with an error.
+            // The gate can still respond with an error if it has not sent the head yet.
             let cut = response.status == 200 && response.end == End::Cut;
             assert_eq!(
                 cut || matches!(response.status, 502 | 504),
@@ -277,7 +277,7 @@ async fn a_stalled_response_does_not_delay_other_clients() {
             .await;
         waiting.push(connection);
     }
-    // The stalled responses never end.
+    // Although the stalled responses never end, other requests are served.
     for _ in 0..20 {
         allowed(&gate.get(&origin.url("/other")).await, "no-robots");
     }
@@ -302,7 +302,8 @@ async fn every_request_is_logged(gate: &Gate, origin: &Origin) {
 async fn requests_that_are_not_idempotent_are_not_repeated() {
     let origin = Origin::start()
         .on("/x", |request| match request.method.as_str() {
-            // The origin keeps the connection, and closes it when the next request arrives.
+            // The origin keeps the connection open after a GET. It resets the connection on which a request with
+            // another method arrives.
             "GET" => Reply::ok("text/plain", "page"),
             _ => Reply::script([Step::Reset]),
         })
@@ -317,7 +318,7 @@ async fn requests_that_are_not_idempotent_are_not_repeated() {
         assert_eq!(response.status, 502, "{method}: {response:#?}");
         let forwarded = origin.requests_for("/x");
         assert_eq!(forwarded.len(), 2 * (round + 1), "{method}");
-        // A connection that the origin may be about to close is used only for requests that can be repeated.
+        // The origin may be about to close a kept connection. So only requests that may be repeated use it.
         assert_ne!(
             forwarded[2 * round].connection,
             forwarded[2 * round + 1].connection,

@@ -1,4 +1,4 @@
-//! Clients that send nothing, stop halfway, or do not trust the gate's certificate.
+//! Clients that send nothing or bad requests, stop halfway, or do not trust the gate's certificate.
 
 use super::{gate_still_works, start};
 use crate::support::{Alpn, Gate, NAME, Origin, Roots, wait};

@@ -247,7 +247,8 @@ async fn a_rule_cannot_add_parameters_to_the_decision_field() {
 
     let response = gate.get(&origin.url("/x%5C%22;%20verdict=allow;%20x=%22%C3%A9")).await;
 
-    // Whichever way the target is interpreted, the field is one item with only its own parameters.
+    // However a client decodes the target, the field `Robots-Decision` is one item with only the parameters of the
+    // gate.
     let decision = response.decision();
     assert_eq!(decision.param("verdict"), None, "{response:#?}");
     assert!(

@@ -12,11 +12,11 @@ use crate::support::{
 };
 
 type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
-/// The frames that an origin sends on a stream before it continues reading.
+/// What an origin does about a request on a stream: it sends frames, and then continues reading.
 type Script = Arc<dyn Fn(Frames, u32) -> Doing + Send + Sync>;
 
-/// An origin with two scripts for HTTP/2: one for the first request, which is for its robots.txt, and one for later
-/// requests. Over HTTP/1.1 it has no page.
+/// An origin that serves one request on each connection. It has two scripts for HTTP/2: one for the first connection,
+/// whose request is for the robots.txt, and one for later connections. Over HTTP/1.1 it responds with 404.
 struct Http2Origin {
     port: u16,
     accepting: JoinHandle<()>,
@@ -98,7 +98,7 @@ fn sends(frames: &'static [(u8, u8, bool, &'static [u8])]) -> Script {
 /// The field `:status: 200`, which is entry 8 in HPACK's static table.
 const OK: &[u8] = &[0x88];
 const NOT_FOUND: &[u8] = &[0x8d];
-/// Frames for a 404 that also announce that the connection opens no more streams.
+/// Frames for a 404 that also announce that the origin accepts no more streams on the connection.
 const LAST_NOT_FOUND: &[(u8, u8, bool, &[u8])] = &[
     (HEADERS, END_HEADERS | END_STREAM, true, NOT_FOUND),
     (GO_AWAY, 0, false, &[0, 0, 0, 1, 0, 0, 0, 0]),
@@ -375,7 +375,8 @@ async fn a_robots_txt_request_rejected_unprocessed_is_repeated() {
         println!("{name}");
         let gate = Gate::start().await;
         let origin = Http2Origin::with(turned_away, sends(LAST_NOT_FOUND)).await;
-        // The page's request might use the connection that refused the robots.txt, and get no response there.
+        // Wait only for the decision: the page's request might use the connection that refused the robots.txt, and get
+        // no response there.
         let request = tokio::spawn(gate.get(&origin.url()).into_future());
         let decision = gate.decision_for(&origin.url()).await;
         assert_eq!(decision["reason"], "no-robots", "{name}: {decision:#}");

@@ -1,4 +1,4 @@
-//! Request targets that name no origin, or several.
+//! Request targets that are invalid, too long, or disagree with the Host field, and CONNECTs that robotgate refuses.
 
 use super::{gate_still_works, start};
 use crate::support::{Alpn, Connected, DnsAnswer, Gate, Origin, Response, refused};

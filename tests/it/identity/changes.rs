@@ -1,4 +1,4 @@
-//! Credentials that are added and removed while the gate runs.
+//! Changes of the credentials file, and of the required proof, while the gate runs.
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -12,7 +12,7 @@ fn with<'a>(ask: Ask<'a>, credential: &str) -> Ask<'a> {
 
 const OTHERS: [&str; 3] = [DUO, REPORTER, SCANNER];
 
-/// Returns a credentials file with these secrets of acme, and the secrets of the other names.
+/// Returns the text of a credentials file with these credentials of acme, and with [`OTHERS`].
 fn file(of_acme: &[&str]) -> String {
     credentials(&[of_acme, &OTHERS].concat())
 }

@@ -81,7 +81,8 @@ async fn a_connect_without_its_required_proof_is_refused_immediately() {
                     _ => ask.header("Proxy-Authorization", &basic(credential)),
                 };
                 match user_agent {
-                    // A request with two credentials is treated as invalid.
+                    // `|` stands for a second credential. A request with two credentials is treated like one with an
+                    // invalid credential.
                     Some("|") => ask.header("Proxy-Authorization", &basic(credential)),
                     Some(user_agent) => ask.user_agent(user_agent),
                     None => ask,

@@ -1,4 +1,4 @@
-//! The outcome for each combination of credential and User-Agent, for every kind of request.
+//! Which bot a request belongs to, or why it is refused, given its credential, its network and its User-Agent.
 
 use super::*;
 use crate::support::{Alpn, Ask, NAME, Response, Roots, wait};
@@ -35,7 +35,7 @@ enum Outcome {
 
 const CHROME: &str = super::CHROME;
 
-/// Credential, User-Agent, outcome, and the credential that the log names.
+/// Credential, User-Agent (`|` separates two fields), outcome, and the credential that the log names.
 #[rustfmt::skip]
 const ROWS: &[(&str, &str, Outcome, &str)] = &[
     (ACME,     "AcmeBot/1.0",     Outcome::ForwardedAs("acme", "credential"),     "acme"),
@@ -84,7 +84,7 @@ fn with_identity<'a>(ask: Ask<'a>, credential: &str, user_agent: Option<&str>) -
     }
 }
 
-/// Sends the request, and returns the gate's response to it or to its CONNECT.
+/// Sends the request, and returns the response to it, or to its CONNECT if that is refused.
 async fn ask(gate: &Gate, origin: &Origin, way: Way, path: &str, credential: &str, user_agent: &str) -> Response {
     let agent = Some(user_agent);
     match way {
@@ -140,8 +140,8 @@ async fn a_credential_must_match_the_user_agent_over_every_way() {
                 Outcome::NeedsCredential => {
                     let status = if inside { 403 } else { 407 };
                     assert_eq!(outcome(&response), (status, "unauthenticated".to_owned()), "{row}");
-                    // In the tunnel, the client would send the secret to the origin, so the response does not ask for
-                    // one.
+                    // In the tunnel, the client would send a credential to the origin and not to the proxy, so the
+                    // response does not ask for one.
                     assert_eq!(response.text().contains("NAME:SECRET@"), !inside, "{row}");
                 }
                 Outcome::InvalidCredential => {

@@ -1,4 +1,4 @@
-//! No secret appears in a log, at an origin, or at a client that does not know it.
+//! No secret appears in a log, in a request to an origin, or in a response.
 
 use super::*;
 use crate::support::{Alpn, NAME};
@@ -56,7 +56,7 @@ async fn secrets_are_never_forwarded_or_logged() {
                 }
             }
         }
-        // Invalid heads.
+        // An invalid head: the target does not contain a host.
         let head =
             format!("GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\nProxy-Authorization: {value}\r\n\r\n");
         responses.push(String::from_utf8_lossy(&gate.raw(head).await).into_owned());

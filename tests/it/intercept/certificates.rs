@@ -113,7 +113,7 @@ async fn an_origin_with_an_invalid_certificate_gets_no_request() {
 
         let response = get_intercepted(&gate, &origin, "/x").await;
 
-        // The robots.txt is unreachable too, so everything is disallowed.
+        // Without a valid certificate, the robots.txt is unreachable too, so everything is disallowed.
         refused(&response, "unreachable");
         let details = response.proxy_status().param("details").unwrap_or_default();
         assert!(

@@ -1,4 +1,4 @@
-//! Plain HTTP inside a CONNECT on any port, and targets other than the tunnel's.
+//! Plain HTTP and other protocols inside a CONNECT, and requests for another host than that of the CONNECT.
 
 use super::open;
 use crate::support::{Alpn, Gate, NAME, Origin, ROBOTS, Reply, allowed, refused};
@@ -22,7 +22,7 @@ async fn plain_http_inside_a_tunnel_is_decided() {
     assert_eq!((origin.count("/x"), origin.count("/private")), (1, 0));
 }
 
-/// Starts a server with two names, of which only `open.example` allows bots.
+/// Starts a server with two names: `open.example`, which allows everything, and another, which disallows `/private`.
 async fn two_names(tls: bool) -> Origin {
     let origin = Origin::start()
         .on("/robots.txt", |request| match request.field("Host") {
@@ -86,7 +86,7 @@ async fn an_http_2_authority_that_differs_from_the_tunnel_is_refused() {
 async fn tls_in_place_of_http_is_closed_and_logged() {
     let origin = two_names(true).await;
     let gate = Gate::start().await;
-    // The first record of a TLS handshake is sent in the tunnel.
+    // The first record of a TLS handshake, which the clients send in place of an HTTP request.
     let hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00";
     let mut inside = open(&gate, &origin.authority(), Alpn::Http1).await;
     let mut plain = gate.dial().await;

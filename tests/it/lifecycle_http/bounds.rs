@@ -232,7 +232,7 @@ async fn many_new_origins_are_fetched_a_few_at_a_time() {
             (running == FETCHES.min(CROWD - ended)).then(|| latches.last().cloned())
         })
         .await;
-        // The other fetches keep running as long as the crowd needs, and are then ended.
+        // End only the latest fetch. Once no other site waits for its fetch, end the earlier ones too.
         let at = CROWD - ended;
         match at <= FETCHES {
             true => latches.lock().iter().for_each(Latch::open),

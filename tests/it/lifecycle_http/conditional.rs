@@ -18,7 +18,7 @@ const BRIEF: &str = r#"
     retry-busy = "1s"
 "#;
 
-/// Requests pages under `host` until `count` fetches have ended, and returns their records.
+/// Requests a page under `host` until `count` fetches of its robots.txt have ended, and returns their records.
 async fn fetches_at(gate: &Gate, origin: &Origin, host: &str, count: usize) -> Vec<Record> {
     wait::until_async(&format!("{count} fetches"), async || {
         gate.get(&origin.url_at(host, "/again")).await;
@@ -32,7 +32,7 @@ async fn fetches(gate: &Gate, origin: &Origin, count: usize) -> Vec<Record> {
     fetches_at(gate, origin, NAME, count).await
 }
 
-/// Returns the If-None-Match of each request for a path, in order.
+/// Returns the If-None-Match of each request for a path, in order. Asserts that none has an If-Modified-Since.
 fn conditions(origin: &Origin, path: &str) -> Vec<Option<String>> {
     let requests = origin.requests_for(path);
     let condition = |request: &Request| request.field("If-None-Match").map(str::to_owned);

@@ -1,4 +1,5 @@
-//! Failures below HTTP: everything is disallowed until the origin responds, and no request waits for long.
+//! Failures below HTTP: everything is disallowed until the origin responds, and no request waits longer than
+//! `robots.wait`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Origins that support HTTP/2: robotgate fetches their robots.txt over HTTP/2, and it has the same meaning.
+//! Origins that support HTTP/2: robotgate uses it, and a robots.txt means the same as over HTTP/1.1.
 
 use super::{Means, RULES};
 use crate::support::{Connection, Gate, NAME, Origin, Reply, refused, wait::until};
@@ -140,7 +140,8 @@ async fn many_successive_responses_use_one_connection() {
     let gate = Gate::start().await;
     let mut proxy = Connection::to(gate.address()).await.unwrap();
 
-    // Cancel more streams than a connection may have.
+    // robotgate uses a connection for no new requests after 100 cancelled streams. Complete responses must not count as
+    // cancelled.
     for _ in 0..120 {
         assert_eq!(proxy.get(&origin.url("/open")).await.text(), "page");
     }

@@ -9,7 +9,7 @@ const RULES: usize = 1000;
 /// A little less than the maximum length of a request target.
 const LENGTH: usize = 16_000;
 
-/// Returns pseudo-random letters, the same for each seed (xorshift).
+/// Returns pseudo-random letters (xorshift). The same seed gives the same letters.
 fn letters(seed: u64, count: usize) -> String {
     let mut state = seed;
     let mut letter = || {
@@ -86,8 +86,8 @@ async fn an_attack_on_one_site_does_not_delay_clients_of_another() {
     for _ in 0..3 {
         allowed(&gate.get(&honest.url(&long_path)).await, "no-rule");
     }
-    // Attacks are decided in turns, so most of them have not been decided yet. Do not count those that waited too long
-    // (503).
+    // robotgate decides only a few attacks at the same time, so most of them have not been decided yet. Do not count
+    // those that waited too long (503).
     let ended = std::iter::from_fn(|| attacks.try_join_next()).chain([first]);
     let ended: Vec<_> = ended
         .map(|attack| attack.expect("no panic").expect("an answer"))

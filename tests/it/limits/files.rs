@@ -1,9 +1,10 @@
-//! If few files may be open, kept connections to origins still leave some for clients.
+//! The limit of open files: kept connections to origins leave some files for clients, and robotgate warns of
+//! configured limits that need more files.
 
 use crate::support::{Certificate, Connection, Gate, Origin, ROBOTS, allowed, refused};
 
 /// Maximum number of open files. 64 are reserved for other uses and 32 for idle connections. The rest is for 16
-/// exchanges with two files each.
+/// client connections with two files each.
 const FILES: usize = 128;
 const CONNECTIONS: usize = 16;
 /// Number of clients. Each may have a quarter of the connections.

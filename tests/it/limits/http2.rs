@@ -239,7 +239,7 @@ async fn only_connections_without_a_request_end_as_idle() {
 
     within("the end of the idle connection", idle.drain()).await;
 
-    // The client knows that the connection will end, and can still read the rest of its responses.
+    // robotgate has closed the idle connection only for sending, and waits for the client, so it still counts both.
     let open = gate.admin("/metrics").await.text();
     assert!(open.contains("robotgate_connections{listener=\"http\"} 2"), "{open}");
     latch.open();

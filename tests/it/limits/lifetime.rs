@@ -1,4 +1,4 @@
-//! Time limits: content that never arrives, and tunnels and WebSockets that do not end.
+//! Time limits: content that stops arriving, and tunnels and WebSockets that do not end.
 
 use super::logged_total;
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Reply, Step, failed};

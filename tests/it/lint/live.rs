@@ -127,7 +127,7 @@ async fn lint_says_that_the_fetch_cut_the_file() {
             let findings = report["findings"].as_array().expect("a list");
             let cut = findings.iter().find(|finding| finding["code"] == "too-large");
             assert_eq!(cut.and_then(|finding| finding["line"].as_i64()), line, "{cut:?}");
-            // The line that crosses the limit is shown, as much of it as was read.
+            // The finding shows the line that crosses the limit, as far as lint read it.
             assert_eq!(
                 cut.map(|finding| finding["text"] == "Disallow: /abc/"),
                 line.map(|_| true),

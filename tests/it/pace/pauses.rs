@@ -1,4 +1,4 @@
-//! The pauses that sites request with `Retry-After`, including odd ones.
+//! The pauses after a 429 or 503 of a site: with a valid `Retry-After`, an invalid one, or none.
 
 use std::time::{Duration, SystemTime};
 

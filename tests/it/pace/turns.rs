@@ -172,7 +172,7 @@ async fn a_leaving_http_2_client_or_tunnel_gives_its_turn_to_the_next() {
     leaves.abort();
     until_waiting(&gate, 0).await;
 
-    // A tunnel to another name is a tunnel to another site, at which one tunnel may be open.
+    // A tunnel to another name counts for another site, where also only one request or tunnel may run.
     let other = format!("other.example:{}", site.port());
     let open = gate.connect(&other).await.opened();
     let mut leaves = gate.dial().await;
@@ -233,7 +233,7 @@ async fn a_reload_with_a_shorter_delay_wakes_waiting_requests() {
         site(OPEN).await,
         Gate::with("[pace]\ndelay = '5m'\nmax-wait = '10m'\n").await,
     );
-    // The fetch of the robots.txt is a request, too.
+    // The fetch of the robots.txt counts as a request, so the page waits.
     let waits = begin(gate.get(&site.url("/page")));
     until_waiting(&gate, 1).await;
     gate.reconfigure("[pace]\ndelay = '1ms'\nmax-wait = '10m'\n");

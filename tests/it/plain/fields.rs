@@ -1,4 +1,4 @@
-//! Header fields in both directions: which are added, removed or left unchanged.
+//! Header fields in both directions: which are added, removed or left unchanged, and which affect the decision.
 
 use crate::support::{Gate, Origin, Reply, Request, allowed};
 
@@ -177,8 +177,8 @@ async fn every_other_field_is_forwarded_unchanged() {
     assert_eq!(response.headers.all("Set-Cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
 }
 
-/// A request for the robots.txt is always allowed, so the origin must not interpret it as a request for another
-/// resource.
+/// A request for the robots.txt is allowed whatever the rules say. But if its method or a field could make the origin
+/// treat it as another kind of request, robotgate decides by the rules.
 #[tokio::test]
 async fn a_robots_txt_request_with_an_override_field_is_decided() {
     let origin = Origin::start()

@@ -37,7 +37,7 @@ def with_requests():
 def with_httpx(http2=False):
     import httpx
 
-    # Version 0.26 renamed the setting.
+    # From version 0.26 on, httpx calls this setting `proxy`, and `proxies` before.
     setting = "proxy" if "proxy" in inspect.signature(httpx.Client).parameters else "proxies"
     with httpx.Client(verify=ca, http2=http2, timeout=20, **{setting: proxy}) as session:
         response = session.get(url, headers=headers)

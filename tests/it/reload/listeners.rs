@@ -7,7 +7,7 @@ use crate::{
     support::{Ask, Certificate, CliOutput, Connection, Gate, Latch, Origin, Reply, allowed, wait},
 };
 
-/// Returns the addresses of the listeners in the log, in order.
+/// Returns the addresses of the listeners for bots, in the order of the log.
 fn listening(gate: &Gate) -> Vec<SocketAddr> {
     let lines = gate.log().into_iter().filter(|line| line.message() == "listening");
     let addresses = lines.filter(|line| line.field("speaks") != Some("admin"));
@@ -68,7 +68,7 @@ async fn changing_between_one_address_and_all_loses_no_request() {
     let port = gate.address().port();
     let load: Vec<Load> = (0..4).map(|_| Load::start(&gate, &origin.url("/x"))).collect();
 
-    // The first change is to the numeric address, which is another name for the same socket.
+    // The first change only writes the number of the port in place of 0, so the socket stays the same.
     for (round, address) in ["127.0.0.1", "0.0.0.0", "127.0.0.1", "[::]", "0.0.0.0", "127.0.0.1"]
         .into_iter()
         .enumerate()
@@ -145,7 +145,7 @@ async fn an_unusable_address_is_rejected_by_reload_and_noted_by_check() {
         let output = CliOutput::of(&["check", gate.file("robotgate.toml").to_str().unwrap()], "").await;
         match check_warns {
             true => assert!(output.errors.contains(&error), "{output:#?}"),
-            // The running gate may have this port.
+            // `check` only warns about this port, because the running gate itself could be listening on it.
             false => assert!(
                 output
                     .errors
@@ -167,7 +167,7 @@ async fn a_failed_reload_loses_no_client_and_keeps_its_ports() {
 
     let before = fs::read_dir(gate.file("")).unwrap().count();
     for round in 1..=8 {
-        // Everything but the log can be created.
+        // The gate can create all of these files except the log.
         gate.reconfigure(&format!(
             "[proxy]\nlisten = \"127.0.0.1:{port}\"\n[audit]\npath = \"none/{round}/audit.jsonl\"\n\
              [cache]\npath = \"other.redb\"\n[https]\nca-certificate = \"other.pem\"\nca-key = \"other-key.pem\""

@@ -1,4 +1,4 @@
-//! Every stated case in `tests/cases`, with the answer of Google's parser.
+//! The engine and the model give the answers that `tests/cases` states for Google's parser and for RFC 9309.
 
 use data_encoding::BASE64;
 use robotgate::robots::{Profile, RobotsTxt, path_of_url};

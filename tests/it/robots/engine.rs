@@ -1,5 +1,5 @@
-//! Properties of the engine that the stated cases do not test: which rule and group it names, access to a whole origin,
-//! robotgate's own product tokens, and files made to be slow.
+//! What `cases.rs` does not test of the engine, such as the rule and group that it names, access to a whole origin, and
+//! files made to be slow.
 
 use std::time::Duration;
 
@@ -161,7 +161,7 @@ fn files_made_to_be_slow_are_decided_quickly() {
     }
 }
 
-/// All parts of every pattern are in the path, but only one pattern has them in the right place.
+/// The path contains every pair of bytes of every pattern, but at most one pattern matches it.
 #[test]
 fn the_matching_pattern_is_found_among_thousands_of_near_matches() {
     let numbers = 1000..4000;

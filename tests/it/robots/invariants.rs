@@ -1,5 +1,5 @@
-//! Properties that hold for any file, agent and URL. The generated tests check them, and the fuzz target includes this
-//! file.
+//! Properties that hold for any file, agent and URL. The tests in `properties.rs` check them for random files, and the
+//! fuzz target `decide` includes this file.
 //!
 //! The functions panic with a message if a property does not hold.
 
@@ -14,7 +14,8 @@ pub struct Way {
     pub model: Model,
 }
 
-/// Decides for a file, an agent and a URL: whether it may be fetched, and the line that decides.
+/// Takes a file, an agent and a URL. Returns whether the agent may fetch the URL, and the line that decides (0 if no
+/// rule does).
 pub type Model = fn(&[u8], &str, &[u8]) -> (bool, u32);
 
 /// Every profile.

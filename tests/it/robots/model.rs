@@ -1,8 +1,8 @@
-//! A second parser of robots.txt, as plain and slow as possible. For each question it parses the file again, byte by
-//! byte, and tries every match of a `*`.
+//! A second parser of robots.txt, which is simple and slow. For each question it parses the file again, byte by byte,
+//! and tries every match of a `*`.
 //!
-//! It shares no code with the engine, so the same mistake is unlikely in both. Each profile has its own [`Reading`];
-//! Google's is in this file.
+//! It shares no code with the engine, so the same mistake is unlikely in both. Each profile has its own
+//! [`Interpretation`]; Google's is in this file.
 
 /// How a profile interprets lines, patterns and paths.
 pub struct Interpretation {
@@ -29,7 +29,7 @@ pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
     GOOGLE.decide(body, agent, url)
 }
 
-// === impl Reading ===
+// === impl Interpretation ===
 
 impl Interpretation {
     /// Returns whether `agent` may fetch `url`, and the line that decides (0 if no rule does).
@@ -210,7 +210,8 @@ pub fn escape(value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Tracks which prefixes of `path` the pattern can match, one pattern byte at a time.
+/// Returns whether the pattern matches `path`. Tracks which prefixes of `path` the pattern can match, one pattern byte
+/// at a time.
 pub fn matches(pattern: &[u8], path: &[u8]) -> bool {
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;

@@ -59,7 +59,7 @@ proptest! {
         holds(&body, agent, &slices(&likely_urls(&body, 12)));
     }
 
-    /// The rules are so many that they are indexed by the pairs of bytes that they need.
+    /// There are so many patterns with wildcards that the engine sorts them by pairs of bytes that a path must contain.
     #[test]
     fn the_properties_hold_for_many_wildcards(
         rules in vec(bytes(r"(?-u:Allow|Disallow): ?(?-u:/|\*|/b)([ab]{0,3}\*){1,3}[abc]{1,5}(?-u:\$|)"), 40..80),
@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// Returns URLs for the rest of a cut pattern and for the whole pattern.
+/// Returns URLs for the whole pattern, and for the pattern after the length limit has cut off `tail`.
 fn likely(value: &[u8], tail: &str) -> Vec<Vec<u8>> {
     let line = [b":", value, tail.as_bytes()].concat();
     let mut urls = likely_urls(&line, 1);

@@ -1,6 +1,7 @@
-//! The second parser of robots.txt, to the letter of RFC 9309: its keys (§2.2) and how it compares octets (§2.2.2).
+//! The part of the model that follows RFC 9309 to the letter: the keys of lines (§2.2) and how octets are compared
+//! (§2.2.2).
 //!
-//! Lines, groups and product tokens are parsed in the same way as by Google's parser, so the model does that.
+//! RFC 9309 and Google's parser agree on lines, groups and product tokens, so [`super::model`] parses these.
 
 use super::model::{Interpretation, Key, path, trim};
 
@@ -32,7 +33,7 @@ fn key(line: &[u8]) -> Option<(Key, usize)> {
     Some((key, colon))
 }
 
-/// A `$` that is not at the end has no special meaning (§2.2.3), so it equals the octet `%24`.
+/// Normalizes a pattern. A `$` that is not at the end has no special meaning (§2.2.3), so it equals the octet `%24`.
 fn pattern(value: &[u8]) -> Vec<u8> {
     let (text, end) = match value.split_last() {
         Some((b'$', text)) => (text, &b"$"[..]),

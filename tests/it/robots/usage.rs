@@ -1,5 +1,5 @@
-//! The lines of a robots.txt about the use of content: stated cases, and random files that are compared with a plain
-//! model.
+//! The lines of a robots.txt about the use of content: the cases in `tests/cases/usage.jsonl`, and random files, for
+//! which the engine and a simple model must agree.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ fn a_search_that_exceeds_its_budget_gives_no_answer() {
         .preference(Vocabulary::ContentUsage, "train-ai")
         .expect("line 2 says so");
     assert_eq!((train.allowed, train.line), (false, 2));
-    // Three lines, "x.pdf" and "*.pdf".
+    // The search took 13 of 20: 3 for the lines, 5 for "x.pdf" in the path, and 5 for "*.pdf" in the pattern.
     assert_eq!(budget, 7);
     assert!(robots.agent("a").usage_within(b"/long/x.pdf", &mut budget).is_none());
 }

@@ -1,4 +1,4 @@
-//! A second parser of `Content-Usage` and `Content-Signal`, as plain and slow as possible. It has its own parser of
+//! A second parser of `Content-Usage` and `Content-Signal`, which is simple and slow. It has its own parser of
 //! structured dictionaries, and shares no code with the engine.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use super::model::{Key, LONGEST_LINE, Name, escape, lenient_key, lines, matches,
 /// How an agent may use the content of a URL, according to a robots.txt.
 #[derive(Debug, Default, PartialEq)]
 pub struct Said {
-    /// For each label, whether the use is allowed.
+    /// For each label, whether the use is allowed, or `None` if the file does not say so.
     pub usage: BTreeMap<&'static str, Option<bool>>,
     pub usage_lines: Vec<u32>,
     pub signals: BTreeMap<&'static str, Option<bool>>,
@@ -20,7 +20,8 @@ enum Line {
     Signal(Vec<u8>),
 }
 
-/// Returns the lines about use for a URL, in Google's profile. Does not check whether the URL is allowed.
+/// Returns what the file says about the use of a URL's content, in Google's profile. Does not check whether the agent
+/// may fetch the URL.
 pub fn read(body: &[u8], agent: &str, url: &[u8]) -> Said {
     let named = Name::Token(agent.to_ascii_lowercase());
     let wanted = match is_named(body, &named) {
@@ -265,7 +266,7 @@ impl Rest {
                 }
             }
             next if next.is_ascii_alphabetic() || next == '*' => Some(Some(self.take(is_token))),
-            // The generated files contain no byte sequences, dates and display strings.
+            // The generated files contain no byte sequences, dates or display strings.
             _ => None,
         }
     }

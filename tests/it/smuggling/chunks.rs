@@ -1,11 +1,11 @@
-//! Chunked content in every spelling: either one request with one framing is forwarded, or nothing.
+//! Chunked content in every spelling: the origin receives one request with one framing, or no complete request.
 
 use super::{Scene, WAYS, Way, responses};
 use crate::support::End;
 
 const HEAD: &str = "POST {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-/// The next request. An origin sees it as a separate request if the content ends early, and as content if the content
-/// ends late.
+/// The next request on the connection. It must not become part of the content, and must not reach the origin at all
+/// after invalid content.
 const NEXT: &str =
     "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n\r\n";
 
@@ -35,7 +35,7 @@ const BROKEN: &[(&str, &str)] = &[
     ("a bare CR in a trailer", "4\r\nbody\r\n0\r\nX: a\rb\r\n\r\n"),
 ];
 
-/// Names and bytes of content that the gate accepts. The decoded content is `body`; the next request follows.
+/// Names and bytes of content that the gate accepts. The decoded content is always `body`.
 const TAKEN: &[(&str, &str)] = &[
     ("plain", "4\r\nbody\r\n0\r\n\r\n"),
     ("leading zeros", "000000000000004\r\nbody\r\n000\r\n\r\n"),
@@ -84,7 +84,7 @@ async fn malformed_chunks_never_complete_a_request() {
             assert_eq!(framings(&request.headers), ["chunked"], "{request:#?}");
         }
     }
-    // The origins receive failed requests in part or not at all, never completely.
+    // Each request with invalid chunks is logged as failed.
     let failed = scene
         .gate
         .audit()
@@ -103,7 +103,7 @@ async fn unusual_chunks_are_forwarded_as_plain_ones() {
             let name = format!("{name} ({way:?})");
             let before = scene.origin(way).requests().len();
             let mut connection = scene.open(way).await;
-            // Send the two parts one after the other, because bytes after the content end the connection.
+            // Send the second part after the first response, so that it is clear to which part a response belongs.
             for part in [&format!("{HEAD}{content}"), NEXT] {
                 connection.send(scene.payload(way, part)).await;
                 let response = connection.response_to("POST").await;
@@ -165,7 +165,7 @@ async fn endless_chunks_are_cut_off() {
     }
 }
 
-/// Returns the fields that define the length of a message's content.
+/// Returns the values of the fields that define the length of a message's content.
 fn framings(headers: &crate::support::Fields) -> Vec<&str> {
     headers
         .all("Transfer-Encoding")

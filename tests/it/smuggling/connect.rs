@@ -1,4 +1,4 @@
-//! Bytes after a CONNECT that did not open a tunnel.
+//! If a CONNECT opens no tunnel, the gate does not read the bytes after it as a request.
 
 use super::{Scene, Way, is_refused, responses};
 use crate::support::{Gate, Origin, ROBOTS};

@@ -5,7 +5,7 @@ mod payloads;
 use self::payloads::{FRAMING_FIELDS, HEADS};
 use super::{Scene, WAYS, Way, is_refused, responses};
 
-/// A request that an origin would see as a separate one if the request before it ends early.
+/// A request that is sent right after the refused one. It must not reach an origin.
 const SMUGGLED: &str = "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n";
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_tunnel_serves_only_the_host_that_it_was_opened_to() {
 }
 
 /// Asserts that the origin received neither the refused request (`/x`) nor the request hidden after it, that the gate
-/// still serves others, and that the origins received exactly the requests that the audit log allowed.
+/// still serves others, and that the origins received exactly the requests about which the audit log has a decision.
 async fn nothing_was_forwarded(scene: &Scene, way: Way) {
     let origin = scene.origin(way);
     assert_eq!(

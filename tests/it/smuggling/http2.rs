@@ -1,4 +1,5 @@
-//! HTTP/2 requests that would mean something else in HTTP/1.1 get a 400 or a reset.
+//! HTTP/2 requests that would mean something else in HTTP/1.1 get a 400 or a reset, and floods of frames end the
+//! connection.
 
 use super::{Scene, Way};
 use crate::support::{Alpn, End, Frames, NAME, Outcome, Request, wait};
@@ -184,7 +185,7 @@ async fn a_wrong_content_length_never_completes_a_request() {
     }
     scene.still_serves(Way::Tls).await;
     assert_eq!(scene.tls.count("/smuggled"), 0);
-    // If no content was announced, the head was a complete request.
+    // With `Content-Length: 0`, the request was complete before its content came.
     let has_content = |request: &Request| request.end != End::Cut && request.field("Content-Length") != Some("0");
     let found = scene.tls.requests_for("/x").into_iter().find(has_content);
     assert!(found.is_none(), "{found:#?}");

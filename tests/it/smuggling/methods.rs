@@ -92,7 +92,7 @@ async fn expect_100_continue_is_forwarded_or_refused_immediately() {
         )
     };
 
-    // If the request is refused, the gate does not ask for the content, because it would not be read.
+    // If the gate refuses the request, it does not send a 100 response, because it does not forward the content.
     let mut waiting = gate.dial().await;
     waiting.send(head("/private", "Expect: 100-continue\r\n")).await;
     let refusal = waiting
@@ -110,7 +110,7 @@ async fn expect_100_continue_is_forwarded_or_refused_immediately() {
     assert_eq!(hasty.response_to("POST").await.status, 200);
     assert_eq!(origin.only_request_for("/hasty").body, b"body");
 
-    // If the gate does not know an expectation, the origin responds to it.
+    // The gate forwards an expectation that it does not know.
     let mut odd = gate.dial().await;
     odd.send(format!("{}body", head("/odd", "Expect: something-else\r\n")))
         .await;

@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::support::{Gate, programs::needs, wait};
 
-/// Spellings of `/private/x` that at least one server accepts.
+/// Spellings that could reach `/private/x`. Each server accepts only some of them.
 const SPELLINGS: &[&str] = &[
     "/private/x",
     "/%70rivate/x",

@@ -86,7 +86,7 @@ impl<'g> Site<'g> {
         match &mut self.inside {
             Some(inside) => inside.get(target).await,
             None => {
-                // An unusual target might not contain the host in a readable form.
+                // Set the Host field, because `Gate::get` might not find the end of the host before an unusual target.
                 let host = self.origin.authority();
                 self.gate.get(&self.origin.url(target)).set("Host", &host).await
             }

@@ -18,7 +18,7 @@ impl Blackhole {
         Self::at([127, 0, 0, 1], 0).await
     }
 
-    /// Creates a black hole at a given address and port, for example at the port of another origin on 127.0.0.2.
+    /// Creates a black hole at a given address and port, for example at 127.0.0.2 and the port of an origin.
     pub async fn at(address: [u8; 4], port: u16) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((address, port).into()).expect("a free port");

@@ -22,8 +22,8 @@ impl CliOutput {
         Self::run(Command::new(binary()).args(args), input).await
     }
 
-    /// Runs the program without input. Also returns the CPU time that it used, because that does not depend on what
-    /// else runs on the machine.
+    /// Runs the program without input. Also returns the CPU time that the program used, which depends less than the
+    /// elapsed time on what else runs on the machine.
     pub async fn timed(args: &[&str]) -> (Self, Duration) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "\"$@\"; times", "sh"]).arg(binary()).args(args);
@@ -69,7 +69,8 @@ impl CliOutput {
         serde_json::from_str(&self.out).expect("one JSON object")
     }
 
-    /// Returns the output, with masks in place of values that differ from run to run.
+    /// Returns the output without values that differ from run to run: masks the port and times, and removes `, until `
+    /// and the rest of its line.
     pub fn masked(&self, origin: &Origin) -> String {
         let port = format!(":{}", origin.port());
         let text = self.out.replace(&port, ":PORT");

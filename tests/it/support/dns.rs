@@ -1,6 +1,7 @@
 //! A name server over UDP, which the tests' proxies use. Every name resolves to 127.0.0.1 unless a test changes that.
 //!
-//! Answers may not be cached, so such changes take effect immediately. Only [`DnsAnswer::ForAnHour`] may be cached.
+//! Answers have a TTL of zero, so that nobody caches them and a change takes effect immediately. Only
+//! [`DnsAnswer::ForAnHour`] can be cached.
 
 use std::{
     collections::HashMap,
@@ -16,11 +17,11 @@ use tokio::{net::UdpSocket, task::JoinHandle};
 pub enum DnsAnswer {
     /// These addresses. If there are none, the answer is empty (NODATA).
     Addresses(Vec<IpAddr>),
-    /// Each query of the same type gets the next of these lists of addresses. After the last list, each query gets the
-    /// last one.
+    /// The first query of a type gets the first list of addresses, the second query the second list, and so on. All
+    /// further queries get the last list.
     Changing(Vec<Vec<IpAddr>>),
-    /// One address of each type, which may be cached for an hour. If there is no address of a type, queries for it
-    /// fail.
+    /// One address of each type, which can be cached for an hour. A query for a type without an address gets a server
+    /// failure.
     ForAnHour {
         ipv4: Option<Ipv4Addr>,
         ipv6: Option<Ipv6Addr>,

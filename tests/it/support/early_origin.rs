@@ -17,8 +17,8 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{BoxIo, Certificate, NAME, wait};
 
-/// A site that replies to a POST before it has read the content of the request, and then reads until the end. It has no
-/// other pages.
+/// A site that replies to a POST before it has read the content of the request, and then reads until the client closes
+/// the connection. It replies to other methods with 404.
 pub struct EarlyOrigin {
     port: u16,
     is_closed: Arc<AtomicBool>,

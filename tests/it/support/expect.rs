@@ -33,8 +33,7 @@ pub fn refused(response: &Response, reason: &str) -> Field {
     decision
 }
 
-/// Asserts that the proxy could not get a response from the origin: its own response has this status, and one of these
-/// error types in `Proxy-Status`.
+/// Asserts that the response is an error of the proxy, with this status and one of these error types in `Proxy-Status`.
 #[track_caller]
 pub fn failed(response: &Response, status: u16, errors: &[&str]) {
     assert_eq!(response.status, status, "{response:#?}");

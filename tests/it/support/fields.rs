@@ -43,7 +43,8 @@ impl Field {
             .map(|(_, value)| plain(value))
     }
 
-    /// Returns the type of a parameter: token, integer or string. A parser treats these as different.
+    /// Returns the type of a parameter, such as `token` or `string`. [`param`](Self::param) returns the same text for
+    /// both.
     pub fn kind(&self, name: &str) -> Option<&'static str> {
         let (_, value) = self.0.params.iter().find(|(key, _)| key.as_str() == name)?;
         Some(match value {

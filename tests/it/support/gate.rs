@@ -269,7 +269,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        // If robotgate has already ended, both calls fail, which does not matter.
+        // These calls do nothing if robotgate has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {

@@ -12,7 +12,7 @@ impl Latch {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Opens the latch. Tasks that wait for it later do not have to wait any more.
+    /// Opens the latch for the tasks that wait. It stays open for later tasks.
     pub fn open(&self) {
         self.0.send_replace(true);
     }

@@ -1,4 +1,4 @@
-//! A connection between a robotgate and the Redis server. A test can disturb it.
+//! A TCP proxy between robotgates and a Redis server. A test can disturb its connections.
 
 use std::{
     net::SocketAddr,
@@ -21,7 +21,7 @@ use tokio::{
 /// How the server's responses are disturbed.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// Responses do not arrive. Nothing else arrives after them on the same connection.
+    /// Responses do not arrive. A connection that has lost a response delivers nothing more, even after the fault.
     Drop,
     /// Responses arrive late.
     Delay(Duration),

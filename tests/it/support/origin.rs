@@ -113,8 +113,8 @@ impl Builder {
         self
     }
 
-    /// Uses TLS, and of these protocols the first that the client offers, such as `h2` for HTTP/2. Without this, the
-    /// site speaks HTTP/1.1.
+    /// Uses TLS with the first of these protocols that the client offers, such as `h2` for HTTP/2. A site on which this
+    /// is not called speaks HTTP/1.1.
     pub fn alpn(mut self, protocols: &[&str]) -> Self {
         self.alpn = Some(protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect());
         self.tls()
@@ -275,7 +275,8 @@ impl Site {
     }
 }
 
-/// Binds an address that only sockets of this function can share. A socket that does not listen refuses connections.
+/// Binds an address that other sockets of this function can also bind, but no others. A socket that does not listen
+/// refuses connections.
 fn bind(address: SocketAddr) -> TcpSocket {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_reuseport(true).expect("Linux has this option");

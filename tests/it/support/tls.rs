@@ -1,4 +1,5 @@
-//! Creates certificates for test sites, both valid and invalid. The proxy trusts the authority of the valid ones.
+//! Creates certificates for test sites, both valid and invalid. The proxy trusts the certificate authority that signs
+//! the valid ones.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,9 +14,9 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 
-/// The authority of all valid certificates. The proxy trusts it.
+/// The certificate authority that signs all valid certificates. The proxy trusts it.
 static TRUSTED: LazyLock<Authority> = LazyLock::new(|| Authority::new("origin test root"));
-/// An authority that the proxy does not trust.
+/// A certificate authority that the proxy does not trust.
 static UNKNOWN: LazyLock<Authority> = LazyLock::new(|| Authority::new("unknown root"));
 
 /// A server's certificate chain and key.
@@ -87,7 +88,7 @@ impl Certificate {
         Self::shown(vec![certificate.der().clone()], &key)
     }
 
-    /// Creates a certificate that has its name only in the common name, where clients no longer look for it.
+    /// Creates a certificate that has the server's name only as its common name, which clients ignore.
     pub fn of_common_name(name: &str) -> Self {
         let mut params = params(&[]);
         params.distinguished_name.push(DnType::CommonName, name);

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a test waits before it fails. It is not for measuring speed: a test that passes takes far less time,
-/// however busy the machine is.
+/// How long a test waits before it fails. It is far longer than a passing test needs, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Calls `condition` again and again until it returns a value.

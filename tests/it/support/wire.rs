@@ -1,6 +1,6 @@
 //! Reads and writes HTTP/1.1 on a connection, as bytes. The test sites and the test clients both use it.
 //!
-//! The parser accepts invalid messages and corrects nothing, so that tests see exactly what was sent.
+//! The parser does not reject invalid heads, so that tests see what was sent.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::io::{BoxIo, Io};
 
-/// Header fields, in their original order and spelling.
+/// Header fields in their original order and spelling, but without the spaces around the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(pub Vec<(String, String)>);
 

@@ -15,7 +15,8 @@ use crate::{
     support::{BoxIo, Io},
 };
 
-/// Returns the client side of a connection, to which a script is played. Each request in it becomes a stream on `io`.
+/// Returns a connection on which a script writes requests and reads responses in HTTP/1.1. Each request becomes a
+/// stream on `io`.
 pub fn client(io: BoxIo, authority: String) -> BoxIo {
     let (near, far) = tokio::io::duplex(ROOM);
     tokio::spawn(async move {
@@ -143,7 +144,7 @@ async fn relay(
         let data = Bytes::copy_from_slice(&message.content[sent..]);
         sent = message.content.len();
         let is_complete = message.end == End::Complete;
-        // A peer that has reset the stream accepts no more content.
+        // Sending fails if the peer has reset the stream, which does not matter.
         if is_complete && !message.trailers.is_empty() {
             let _ = sending.send_data(data, false);
             let _ = sending.send_trailers(trailers(&message));
@@ -163,7 +164,7 @@ async fn relay(
             return;
         }
     }
-    // Keep the stream open while the script runs, and reset it when the script ends.
+    // Keep the stream of a request open while the script runs, and reset it when the script ends.
     if read(buffer).is_some_and(|message| message.request_line().is_some()) {
         while script.read_buf(buffer).await.unwrap_or(0) > 0 {}
         sending.send_reset(Reason::CANCEL);
@@ -176,7 +177,7 @@ fn trailers(message: &Message) -> HeaderMap {
     fields.map(field).collect()
 }
 
-/// Writes a message as it arrives. Returns `None` if the stream was reset.
+/// Writes a message as it arrives. Returns `None` if the stream was reset or the script has ended.
 async fn write(
     out: &mut WriteHalf<DuplexStream>,
     start: &str,

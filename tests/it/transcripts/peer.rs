@@ -141,7 +141,7 @@ async fn run(io: BoxIo, got: watch::Sender<Got>, mut commands: mpsc::UnboundedRe
                 Some(Command::Send(bytes)) => pending.extend(bytes),
                 Some(Command::Finish) => finishing = true,
                 Some(Command::Close) => {
-                    // A peer that does not read the shutdown has already closed the connection.
+                    // Over TLS, this first sends a close_notify, which can block if the other side does not read.
                     let _ = tokio::time::timeout(PATIENCE, writer.shutdown()).await;
                     break;
                 }

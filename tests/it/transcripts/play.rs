@@ -35,7 +35,7 @@ struct Scene<'c> {
 
 struct Client {
     peer: Peer,
-    /// The bytes that the script has sent on the first connection. They show the methods of the requests.
+    /// The bytes that the script has sent on this connection. [`methods`](Self::methods) parses them.
     sent: Vec<u8>,
 }
 
@@ -132,7 +132,8 @@ impl<'c> Scene<'c> {
         Ok(())
     }
 
-    /// Returns the peer that a step concerns, and the methods that the client has sent on it.
+    /// Returns the peer that a step concerns, once it is connected. For a client, also returns the methods of its
+    /// requests.
     async fn peer(&mut self, end: End, number: usize, sent: &[u8]) -> Result<(&mut Peer, Vec<String>), Late> {
         match end {
             End::Origin => {
@@ -159,7 +160,7 @@ impl<'c> Scene<'c> {
         }
     }
 
-    /// Ends everything that the script has left open, and appends the results.
+    /// Closes the connections that the script has left open, and returns `text` with the results appended.
     async fn end(mut self, mut text: String) -> String {
         let mut open = Vec::new();
         for (number, client) in &mut self.clients {
@@ -213,7 +214,7 @@ impl Client {
     }
 }
 
-/// Counts the complete final messages.
+/// Counts the complete messages. Interim responses to a client do not count.
 fn complete(read: &Read, of_client: bool) -> usize {
     let counts = |message: &&strict::Message| message.end == Ended::Complete && (!of_client || message.is_final());
     read.messages.iter().filter(counts).count()
@@ -241,7 +242,8 @@ fn acceptor(way: Way) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Sends a connection, or each of its streams, to `peers`. The gate has to notice errors.
+/// Sends a connection, or each of its streams, to `peers`. The returned error can be ignored, because the gate notices
+/// that the connection has ended.
 async fn incoming(
     stream: TcpStream,
     tls: Option<&TlsAcceptor>,

@@ -3,7 +3,7 @@
 //! A case begins with `=== its name`. Settings follow, each on its own line:
 //!
 //! - `way:` how the client reaches the origin, one word or several (see [`Way`]); the case is played once for each.
-//! - `each: a | b` plays the case once for each text, with the text for `$` in the steps.
+//! - `each: a | b` plays the case once for each text, which replaces `$` in the steps.
 //! - `gate: quick` uses a gate with short time-outs, `gate: copies` a gate that serves its copies.
 //! - `robots:` the origin's robots.txt; without it, the origin has none.
 //! - `may-change:` says why a different result can be right: because of a known defect, or a spelling that does not
@@ -13,7 +13,7 @@
 //!
 //! - `C> TEXT` the client sends TEXT; `C>> TEXT` does not wait until it is sent.
 //! - `O> TEXT`, `O>> TEXT` the same for the origin. `C2`, `O2` are the second connections. `O1` is `O`.
-//! - `C< response N` waits for N final responses (1 if left out); `C< head N` for N heads, including interim ones;
+//! - `C< response N` waits for N complete final responses (1 if left out); `C< head N` for N heads, also interim ones;
 //!   `C< content N` for N bytes of the last message's content; `C< bytes N` for N bytes in all; `C< behind N` for N
 //!   bytes after the last message; `C< end` until the gate closes the connection.
 //! - `O< request N`, `O< head N`, `O< content N`, `O< bytes N`, `O< end` likewise.
@@ -22,9 +22,9 @@
 //! - `log N` waits until N exchanges with this origin have their completion in the audit log.
 //!
 //! In TEXT, `\r`, `\n`, `\t`, `\\` and `\xNN` are escapes, and lines that begin with two spaces continue the step.
-//! Placeholders: `{t}` is the beginning of a target, `{o}` the origin's host and port, `{GET /x}` the usual head of a
-//! request without its empty line (`{GET /x 1.0}` for that version), `{ok N}` the head of a response of N bytes,
-//! `{a*N}` a text N times, `{port}` the origin's port, and `{}` nothing.
+//! Placeholders: `{t}` is what comes before the path in a target (nothing inside a CONNECT), `{o}` the origin's host
+//! and port, `{GET /x}` the usual head of a request without its empty line (`{GET /x 1.0}` for that version), `{ok N}`
+//! the head of a response of N bytes, `{a*N}` the text `a` N times, `{port}` the origin's port, and `{}` nothing.
 
 /// A case, played in one way.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +100,7 @@ pub enum Act {
     Log(usize),
 }
 
-/// Parses the cases of a file, each once for each of its ways.
+/// Parses the cases of a file. Returns each case once for each of its texts (`each`) and ways.
 ///
 /// # Panics
 /// If the file is invalid.

@@ -64,7 +64,7 @@ fn one(message: &Message) -> String {
     text + "\n"
 }
 
-/// Formats content. Short content is shown as it is, long content in a form that shows whether it has changed.
+/// Formats content: short content as it is, and of long content the length, with the byte if all bytes are the same.
 pub fn content(bytes: &[u8]) -> String {
     if bytes.len() <= 2000 {
         return bytes.escape_ascii().to_string();

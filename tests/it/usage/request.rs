@@ -1,4 +1,4 @@
-//! What a robots.txt says about the purposes of a bot, before anything is sent to the site.
+//! What a robots.txt says about the purposes of a bot, and which requests are refused because of it.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -9,7 +9,7 @@ const SIGNAL: &str = "User-agent: *\nDisallow: /private\nContent-Signal: search=
 const USAGE: &str = "User-agent: *\nDisallow: /private\nContent-Usage: train-ai=n, search=y\n";
 const SILENT: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Returns the configuration of a bot for each purpose, named after it, with these policies.
+/// Returns a configuration with these policies and a bot for each purpose. The bot is named after the purpose.
 fn config(policies: &str) -> String {
     let bots = ["search", "ai-input", "ai-train", "tdm"].map(|purpose| {
         format!("[[bot]]\nname = \"{purpose}-bot\"\nuser-agents = [\"{purpose}-bot\"]\npurposes = [\"{purpose}\"]\n")

@@ -53,7 +53,8 @@ const WAYS: [Way; 5] = [
     (Some(Alpn::Http2), &["h2"]),
 ];
 
-/// A field of a response, the bot that it is for, and what it says: the vocabulary, the key, the value and the purpose.
+/// The name and the value of a response field, the bot that gets the response, and what the field says: the vocabulary,
+/// the key, the value and the purpose.
 type Case = (&'static str, &'static str, &'static str, [&'static str; 4]);
 
 const FORBIDDING: [Case; 10] = [

@@ -15,7 +15,7 @@ const FILE: &str = r#"[
     {"location": "/*.pdf$", "tdm-reservation": 1},
     {"location": "/reserved", "tdm-reservation": 1}
 ]"#;
-/// The default bot of the tests mines, and `OtherBot` does not.
+/// The default bot of the tests does text and data mining, and `OtherBot` does not.
 const MINER: &str = "
     [usage]
     tdmrep = \"enforce\"
@@ -25,7 +25,7 @@ const MINER: &str = "
     user-agents = [\"TestBot\"]
     purposes = [\"search\", \"tdm\"]
 ";
-/// Files expire after a second.
+/// With this configuration, files expire after a second.
 const BRIEF: &str = "
     [robots]
     min-ttl = \"1s\"
@@ -359,7 +359,7 @@ async fn a_file_survives_a_restart_and_an_outage_of_the_site() {
     reserved(&gate.get(&url).await, "3");
     assert_eq!(origin.count(PATH), 1, "it was read from disk");
 
-    // Without a file on disk, the site would now say nothing.
+    // The site fails from now on. Without the file on disk, robotgate would treat it as a site that says nothing.
     origin.change(PATH, Reply::status(503));
     gate.stop().await;
     gate.reconfigure(&format!("{MINER}\n{BRIEF}"));
@@ -413,7 +413,7 @@ async fn no_tdmrep_json_is_fetched_for_bots_that_do_not_mine() {
         assert_eq!(status["origins"]["memory_max_bytes"], MEMORY_WITHOUT_PAGES, "{status}");
     }
 }
-/// The default of `cache.max-bytes`, without the share of the file on disk.
+/// The default of `cache.max-bytes`, without the part that is for pages of the cache file on disk.
 const MEMORY_WITHOUT_PAGES: u64 = (256 << 20) - (16 << 20);
 
 #[tokio::test]

@@ -168,7 +168,7 @@ async fn a_request_continues_an_interrupted_or_short_write() {
     assert!(!sink.is_written_by_thread());
 }
 
-/// The tests of the module `pace` check how long this takes.
+/// The tests of the module `pace` check after how much time requests write again.
 #[tokio::test]
 async fn requests_write_again_when_the_file_is_fast_again() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);

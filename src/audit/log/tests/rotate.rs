@@ -1,4 +1,4 @@
-//! Tests that the output can be changed while lines arrive.
+//! Tests changes of the output: while lines arrive, and after the log's file was renamed, removed or replaced.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ async fn a_change_of_the_output_splits_no_line() {
     let log = old.log();
     log.append(b"1\n").await.expect("there is room");
     old.wait_until(|state| state.blocked);
-    // The blocked write accepts only one byte, so the change comes inside a line.
+    // The blocked write accepts only one byte, so the output changes inside a line.
     old.lock().troubles = VecDeque::from([Trouble::Short(1)]);
     log.switch_sink(new.output(false));
     log.append(b"2\n").await.expect("there is room");
@@ -133,7 +133,7 @@ async fn the_new_file_begins_with_a_new_line_and_the_same_file_stays_open() {
     let (path, other) = (folder.path().join("log"), folder.path().join("other"));
     let log = AuditLog::open(&Output::File(path.clone())).expect("the folder is there");
     log.write(b"1\n").await.expect("written");
-    // A write that stopped inside a line goes on there, so the same file is not opened again.
+    // A write that stopped inside a line continues there, so the same file is not opened again.
     fs::write(&path, "1\ncut").expect("written");
     log.reopen().expect("the file is there");
     assert_eq!(fs::read_to_string(&path).expect("a file"), "1\ncut");

@@ -112,8 +112,8 @@ fn losers(why: &Why<'_>, width: usize, paint: Paint, out: &mut String) -> Result
     more(all.len(), shown.len(), "rule", out)
 }
 
-/// Returns whether to show a rule. A rule that does not match is shown only if more of its pattern fits the path than
-/// the first `/`, or if only its `$` does not, as in `/*.pdf$` for `/a.pdf?page=2`.
+/// Returns whether to show a rule. A rule that does not match is shown only if more of its pattern than the first `/`
+/// fits the path, or if all of it fits except the final `$`, as with `/*.pdf$` and `/a.pdf?page=2`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     let pattern = &*other.rule.pattern;
     match other.lost {

@@ -1,5 +1,5 @@
-//! Compares the state of an origin after random fetches with a simple model, the function `table`. The clock goes
-//! forwards and backwards.
+//! Tests the state of an origin after random fetches. Some tests compare its answer with that of a simple model, the
+//! function `table`. In some, the clock also runs backwards.
 
 use proptest::prelude::*;
 
@@ -91,7 +91,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// What a response says. Rules have the second at which they were received.
+/// What a response says. `Rules` contains the second at which the rules were received.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Word {
     Rules(u64),
@@ -170,7 +170,7 @@ fn says_of_answer(answer: OriginAnswer) -> Says {
     }
 }
 
-/// The events must be in the order of time.
+/// Returns what applies at the second `now`, computed in a simple way. The events must be in the order of time.
 fn table(events: &[Event], now: u64) -> Says {
     table_under(&Policy::default(), events, now)
 }
@@ -266,7 +266,7 @@ proptest! {
         prop_assert_eq!(restored.etag(), state.etag());
     }
 
-    /// States are merged in this way if the disk can be read only after some fetches.
+    /// The store calls `resuming` if it could read the disk only after some fetches.
     #[test]
     fn a_state_that_resumes_an_earlier_one_equals_an_uninterrupted_one(
         before in orderly_histories(),

@@ -135,7 +135,7 @@ fn a_text_with_a_line_end_behind_the_limit_can_be_restored() {
     for end in ["", "\n", "\r\n"] {
         let rules = "User-agent: *\nDisallow: /private\n";
         let body = rules.to_owned() + &"#".repeat(crate::robots::LIMIT - rules.len()) + end;
-        // The fetch passes on the part that counts.
+        // A fetch keeps only the part of the body that `counted` returns.
         let body = crate::robots::counted(body.as_bytes(), crate::robots::LIMIT);
         let history = History::new().then(0, received(200, str::from_utf8(body).expect("ASCII")));
         let state = &history.state;

@@ -191,7 +191,7 @@ fn the_decision_field_marks_requests_that_report_forwards() {
             true,
             &["reason", "enforcement", "bot", "robots", "id"],
         ),
-        // `report` does not let a request with this reason through.
+        // With this reason, a request is refused even under `report`.
         (
             Enforcement::Report,
             Reason::Egress,

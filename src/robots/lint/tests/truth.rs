@@ -1,4 +1,4 @@
-//! Tests that what `lint` says is true, by deciding all short paths with random files.
+//! Tests that what `lint` says is true, mostly by deciding all short paths with random files.
 
 use std::collections::BTreeSet;
 
@@ -293,7 +293,7 @@ fn paths() -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns the paths of up to four characters, those of index pages, and a few longer ones.
+/// Returns those of [`paths`] that have up to four characters or end in `index.html`, and a few other paths.
 fn short_paths() -> Vec<Vec<u8>> {
     let mut paths = paths();
     paths.retain(|path| path.len() <= 4 || path.ends_with(b"index.html"));

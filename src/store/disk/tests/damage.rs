@@ -1,4 +1,4 @@
-//! Tests database files that another program has changed, or that never were databases.
+//! Tests database files that are damaged, that a later version wrote, or that never were databases.
 
 use std::fs;
 

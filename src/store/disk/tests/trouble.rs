@@ -1,4 +1,4 @@
-//! Tests database files that cannot be opened, and disks that reject writes for a while.
+//! Tests database files that cannot be opened, the permissions of a new file, and disks that reject writes for a while.
 
 use std::fs;
 

@@ -109,7 +109,7 @@ fn a_path_is_sent_byte_for_byte_or_refused() {
         let of = |byte: &u8| !unchanged(&[before.as_bytes(), &[*byte][..], b"b"].concat());
         String::from_utf8((b'!'..=b'~').filter(of).collect()).expect("ASCII")
     };
-    // These characters are invalid in URLs (RFC 3986 §2), and clients rarely send them.
+    // These characters are invalid in a path or a query (RFC 3986 §3.3, §3.4), and clients rarely send them.
     assert_eq!(refused("/a"), "#<>`");
     assert_eq!(refused("/a?b"), "\"#<>");
     for path in ["/", "/?", "//", "/a//b/../c", "/%2e%2E", "/ü?ü", "/a?b?c", "*"] {

@@ -1,4 +1,4 @@
-//! A client: it connects, sends requests, and connects again if the connection was closed, until the end.
+//! A client: it connects, sends requests, and connects again if the connection was closed, until the run ends.
 
 use std::{
     sync::{Arc, atomic::Ordering},

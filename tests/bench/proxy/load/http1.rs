@@ -85,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         Ok(())
     }
 
-    /// Reads a head from the buffer. Returns `None` if the connection is closed before the head.
+    /// Reads a head. Returns `None` if the connection ends before the first byte of it.
     async fn head(&mut self) -> Outcome<Option<Head>> {
         loop {
             if let Some(head) = parse(&self.buffer)? {

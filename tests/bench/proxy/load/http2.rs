@@ -42,7 +42,7 @@ impl Http2 {
         };
         let (head, mut content) = match ready.send_request(request, true)?.0.await {
             Ok(response) => response.into_parts(),
-            // The origin ended the connection in an orderly way while the request was being sent.
+            // The peer ended the connection in an orderly way while the request was being sent.
             Err(error) if error.is_go_away() && error.reason() == Some(Reason::NO_ERROR) => {
                 return Ok(Response::Closed);
             }

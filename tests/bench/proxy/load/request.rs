@@ -15,7 +15,7 @@ pub struct Request {
     pub content: usize,
     /// The expected status.
     pub status: u16,
-    /// Approximate size of the response, which is the maximum for one read.
+    /// Approximate size of the response in bytes. The client reads about this much at once, within limits.
     pub answer: usize,
 }
 

@@ -6,7 +6,8 @@ use crate::support::{Reply, Step};
 pub struct Case {
     pub name: &'static str,
     pub reply: Reply,
-    /// The status for a page and its possible error types. With status 200, the response breaks off with the error.
+    /// The status of the response for a page, and its possible error types. If the status is 200 and there is an error
+    /// type, the response breaks off.
     pub page: (u16, &'static [&'static str]),
     /// A part of the error that says why the robots.txt is unreachable; `None` if the response is usable.
     pub robots: Option<&'static str>,
@@ -22,7 +23,7 @@ const BROKEN_OFF: &[&str] = &["connection_terminated", "http_response_incomplete
 const NO_HTTP: &[&str] = &["http_protocol_error"];
 const SILENT: &[&str] = &["connection_read_timeout"];
 
-/// Cases that stop sending come last.
+/// Returns all cases. Those that stop sending come last, because the tests shorten the time-outs before them.
 pub fn cases() -> Vec<Case> {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
     let send = |bytes: &str| Step::send(bytes.to_owned());

@@ -1,7 +1,6 @@
-//! The table of heads: a name, the bytes, and text that the response must contain.
-//! [`Scene::payload`](crate::smuggling::Scene) fills in `{x}` and the other placeholders.
+//! The tables of heads. [`Scene::payload`](crate::smuggling::Scene) fills in `{x}` and the other placeholders.
 
-/// The name, the request, and text that the response must contain.
+/// A name, the bytes, and text that the details of the response's `Proxy-Status` must contain.
 pub type Payload = (&'static str, &'static str, &'static str);
 
 /// Fields that define the content's length, and content. Each is sent after the start of a head, and before another
@@ -201,7 +200,7 @@ pub const FRAMING_FIELDS: &[Payload] = &[
     ),
 ];
 
-/// Heads without content.
+/// Whole heads that have another fault.
 pub const HEADS: &[Payload] = &[
     (
         "TE in HTTP/1.0",

@@ -21,7 +21,7 @@ pub struct Message {
 }
 
 enum Route<'a> {
-    /// A new connection to a proxy.
+    /// A new connection to this address.
     Fresh(SocketAddr),
     Kept(&'a mut Connection),
 }
@@ -141,8 +141,8 @@ impl<'a> IntoFuture for Ask<'a> {
     }
 }
 
-/// Returns the host and port of a target, such as `http://HOST:PORT/path`. Returns other targets unchanged, such as
-/// that of a CONNECT.
+/// Returns the host and port of a target that is a URL (`http://HOST:PORT/path`) or the target of a CONNECT
+/// (`HOST:PORT`). Returns an empty text for a path, which contains no host.
 fn host_of(target: &str) -> &str {
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

@@ -32,7 +32,8 @@ pub struct Tunnel {
     wire: Wire,
     authority: String,
     roots: Roots,
-    /// The bytes of the first read. They contain the whole response to the CONNECT, and possibly more.
+    /// The bytes of the first read. They begin with the response to the CONNECT, and contain all of it if the proxy
+    /// sent it in one write.
     pub answer: Vec<u8>,
     pub headers: Fields,
 }
@@ -52,7 +53,7 @@ pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connect
     let what = format!("the answer to CONNECT {}", ask.message.target);
     let (wire, answer, response) = within(&what, exchange).await.expect("an answer to CONNECT");
     if (200..300).contains(&response.status) {
-        // The proxy may create its authority only when it gets this CONNECT, so the file is read after the response.
+        // A proxy that does not intercept TLS has no such file.
         let roots = fs::read_to_string(ca).map_or_else(|_| Roots::none(), |pem| Roots::from_pem(&pem));
         let tunnel = Tunnel::over(wire, &ask.message.target, roots);
         Connected::Tunnel(Tunnel {
@@ -118,10 +119,11 @@ impl Tunnel {
         Connection::over(self.wire, &self.authority)
     }
 
-    /// Starts TLS in the tunnel. Over it, uses the version of HTTP that client and server agree on.
+    /// Starts TLS in the tunnel. Returns a connection that uses HTTP/2 if `alpn` is [`Alpn::Http2`], and otherwise
+    /// HTTP/1.1.
     ///
     /// # Panics
-    /// If the handshake fails.
+    /// If the handshake fails, or the server chooses another protocol.
     pub async fn tls(self, server_name: &str, alpn: Alpn) -> Connection {
         let what = format!("TLS with {server_name} ({alpn:?})");
         self.try_tls(server_name, alpn)

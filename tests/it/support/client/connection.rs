@@ -207,7 +207,8 @@ impl Connection {
         bytes
     }
 
-    /// Reads once, sends `bytes`, and then reads until the peer closes or resets the connection.
+    /// Reads once, sends `bytes`, closes the direction in which this side sends, and reads until the peer closes or
+    /// resets the connection. Returns all bytes that were read.
     pub async fn read_to_end_after(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut all = self.read().await;
         self.try_send(bytes).await;

@@ -14,13 +14,14 @@ pub struct Frames {
     next_stream: u32,
 }
 
-/// How a stream ended.
+/// The first sign of how the peer handles a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was a response with this status. The status is 0 if it is not in the static table of HPACK.
+    /// A response with this status began. The status is 0 if the function `status` cannot decode it.
     Status(u16),
-    /// The stream was reset, with this error code.
+    /// The peer reset the stream, with this error code.
     Reset(u32),
+    /// The peer closed the connection, or sent a GOAWAY frame that ends this stream.
     Closed,
 }
 
@@ -100,7 +101,7 @@ impl Frames {
         stream
     }
 
-    /// Reads until `stream` has ended, and returns how it ended.
+    /// Reads until the response on `stream` begins, or until it is clear that there will be no response.
     pub async fn outcome(&mut self, stream: u32) -> Outcome {
         within("the outcome of a stream", async {
             loop {
@@ -111,7 +112,7 @@ impl Frames {
                     SETTINGS if flags & ACK == 0 => self.frame(SETTINGS, ACK, 0, &[]).await,
                     HEADERS if of == stream => return Outcome::Status(status(&payload)),
                     RST_STREAM if of == stream => return Outcome::Reset(number(&payload)),
-                    // A GOAWAY frame does not end the streams that the peer has accepted.
+                    // A GOAWAY frame without an error does not end the streams that the peer has accepted.
                     GO_AWAY if number(&payload) < stream || number(&payload[4..]) != 0 => return Outcome::Closed,
                     _ => {}
                 }
@@ -128,8 +129,8 @@ impl Frames {
         self.frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()).await;
     }
 
-    /// Reads the content of `stream`. Returns its number of bytes, and whether the stream ends without an error. Sends
-    /// a PING for each data frame, even if the peer does not read.
+    /// Reads the content of `stream`. Returns its number of bytes, and whether the peer ended the stream before the
+    /// connection. Sends a PING for each data frame, even if the peer has stopped reading.
     pub async fn content_with_pings(&mut self, stream: u32) -> (usize, bool) {
         within("the end of a stream", async {
             let mut bytes = 0;
@@ -192,7 +193,8 @@ fn length(block: &mut Vec<u8>, length: usize) {
     block.push(rest as u8);
 }
 
-/// Decodes the status, which is the first field, from its index in the static table (RFC 7541, appendix A).
+/// Decodes the status, which is the first field, from its index in the static table (RFC 7541, appendix A). Returns 0
+/// for any other encoding.
 fn status(block: &[u8]) -> u16 {
     // The block can begin with updates of the table size, which are skipped.
     let first = block.iter().find(|byte| **byte & 0xe0 != 0x20);

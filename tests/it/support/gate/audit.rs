@@ -23,7 +23,7 @@ impl Gate {
         fs::read(self.file(config::AUDIT)).map_or(0, |text| complete(&text).len())
     }
 
-    /// Returns the records after the first `length` bytes. With many records, this is faster than to read all of them.
+    /// Returns the records after the first `length` bytes. With many records, this is faster than to parse all of them.
     pub fn audit_from(&self, length: usize) -> Vec<Record> {
         let text = fs::read(self.file(config::AUDIT)).unwrap_or_default();
         parse(&complete(&text)[length..])

@@ -54,7 +54,8 @@ impl Builder {
         self
     }
 
-    /// Writes this text to the file `credentials` next to the configuration, and sets `identity.credentials` to it.
+    /// Writes this text to the file `credentials` next to the configuration file. The test's configuration has to name
+    /// it in `identity.credentials`.
     pub fn credentials(mut self, text: &str) -> Self {
         self.credentials = Some(text.to_owned());
         self
@@ -164,7 +165,8 @@ impl Builder {
 }
 
 impl Gate {
-    /// Starts robotgate again after it has ended, in the same folder.
+    /// Starts robotgate again after it has ended, with the same folder, but without the environment variables, the
+    /// `--set`, the socket and the limit of the [`Builder`].
     ///
     /// # Panics
     /// If robotgate ends immediately.

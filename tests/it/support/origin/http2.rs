@@ -140,7 +140,7 @@ async fn answer(reply: Reply, method: &str, mut respond: SendResponse<Bytes>, br
     Ok(())
 }
 
-/// Sends as much as the peer's flow control allows, and waits for the rest.
+/// Sends all of `bytes`, and waits whenever the peer's flow control allows no more.
 async fn send(to: &mut SendStream<Bytes>, mut bytes: Bytes, last: bool) -> io::Result<()> {
     while !bytes.is_empty() {
         to.reserve_capacity(bytes.len());

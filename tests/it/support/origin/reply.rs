@@ -1,4 +1,4 @@
-//! What a test site replies: a correct message, or a list of steps.
+//! What a test site replies: a correct message, a list of steps, or both.
 
 use std::{io::Write, time::Duration};
 

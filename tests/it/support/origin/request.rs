@@ -16,7 +16,7 @@ pub struct Request {
     pub end: End,
     /// The number of the connection that the request came on. The first connection is 0.
     pub connection: usize,
-    /// When the head of the request had arrived.
+    /// When the head of the request had arrived, or over HTTP/2 the whole request.
     pub received: Instant,
     /// The server name in the TLS handshake.
     pub sni: Option<String>,

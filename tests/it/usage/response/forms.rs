@@ -1,4 +1,5 @@
-//! Which responses and fields are withdrawn, whatever their form, and how a response that is withdrawn ends.
+//! Which responses are withdrawn, whatever the form of the field that forbids the use, and how a withdrawn response
+//! ends.
 
 use super::*;
 use crate::support::{EarlyOrigin, Step, wait};
@@ -45,7 +46,7 @@ async fn the_robots_txt_itself_is_never_withdrawn() {
     allowed(&response, "robots-file");
 }
 
-/// Over HTTP/1.1, some servers and parsers differ in what a field is.
+/// Servers and parsers differ in which bytes of an HTTP/1.1 head they accept as a field.
 #[tokio::test]
 async fn a_usage_field_applies_in_any_form_but_only_in_the_final_head() {
     let fields = |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n{text}\r\n\r\nour text");

@@ -1,4 +1,5 @@
-//! What the log, the metrics and the history say about withdrawn responses.
+//! What the log, the metrics and the history say if a field of a response forbids the bot's use, also if robotgate then
+//! withholds the response.
 
 use std::{
     fs::File,
@@ -12,7 +13,7 @@ use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use super::*;
 use crate::support::{failed, wait};
 
-/// A line for each repetition would fill the log.
+/// A site could fill the log if each repetition were logged.
 #[tokio::test]
 async fn a_label_that_is_repeated_is_logged_once() {
     let origin = origin(&[]).await;
@@ -67,7 +68,7 @@ async fn a_withdrawn_response_that_cannot_be_logged_is_a_503() {
     assert_eq!(origin.count("/x"), 1);
 }
 
-/// The log gets the line later, so the counts must say the same already.
+/// The log gets the record of the withdrawal only later. The counts must already include the response as refused.
 #[tokio::test]
 async fn a_withdrawn_response_is_counted_as_refused_while_the_log_is_stalled() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +81,7 @@ async fn a_withdrawn_response_is_counted_as_refused_while_the_log_is_stalled() {
         move |request| match is_page(request) {
             false => Reply::status(404),
             true => {
-                // Smaller writes fill what a larger one leaves.
+                // Fill the pipe completely: single bytes fill the room that is too small for larger writes.
                 for size in [4096, 1] {
                     while (&*end).write(&b"\n".repeat(size)).is_ok() {}
                 }
