@@ -1,5 +1,5 @@
-// Hooks for Crawlee 3. They log why robotgate refused a request, retry only temporary refusals, and name the bot.
-// `robotgate env --write DIR crawlee` writes this file too.
+// Hooks for Crawlee 3. They log why robotgate refused a request, retry only temporary refusals, and name the bot. They
+// do not see a refused CONNECT, so Crawlee retries it. `robotgate env --write DIR crawlee` writes this file too.
 //
 //   import { CheerioCrawler, ProxyConfiguration } from "crawlee";
 //   import { nameBot, stopAtRefusal } from "./crawlee_robotgate.mjs";
@@ -38,7 +38,7 @@ export function stopAtRefusal({ request, response, log }) {
   throw new Error(`robotgate refused ${request.url}: ${decision}`);
 }
 
-/** A hook for preNavigationHooks of crawlers without a browser. Otherwise they send an invented browser's User-Agent. */
+/** A hook for preNavigationHooks of crawlers without a browser. Without it, they send the User-Agent of a browser. */
 export function nameBot(userAgent) {
   return (_context, options) => {
     options.useHeaderGenerator = false;

@@ -24,10 +24,10 @@ from scrapy.exceptions import DontCloseSpider, IgnoreRequest
 
 logger = logging.getLogger(__name__)
 
-# The statuses that refusals.status and refusals.unreachable-status allow. The phrase of every refusal begins with this
-# word. The 503 of an overloaded proxy has a different phrase, so Scrapy retries it.
+# A refused CONNECT, with a status that refusals.status or refusals.unreachable-status allows. The reason phrase of each
+# refusal begins with "Disallowed". The 503 of an overloaded proxy has a different phrase, so Scrapy retries it.
 REFUSED_CONNECT = re.compile(r"'status': (403|451|503), 'reason': b?['\"]Disallowed")
-# The request came too early.
+# A CONNECT that came too early.
 DEFERRED_CONNECT = re.compile(r"'status': 429, 'reason': b?['\"]Disallowed")
 # Seconds until a request is sent again, if its refusal does not say.
 DEFAULT_WAIT = 10
@@ -101,7 +101,7 @@ class RobotgateMiddleware:
 
     def deferred(self, request, seconds):
         """Sends the request again later. It holds no place among CONCURRENT_REQUESTS until then."""
-        # Otherwise the cache would answer the repeated request with the 429.
+        # Without dont_cache, Scrapy's cache would answer the repeated request with the stored 429.
         again = request.replace(dont_filter=True, meta={**request.meta, "dont_cache": True})
 
         def send():
@@ -111,7 +111,7 @@ class RobotgateMiddleware:
         call = call_later(seconds, send)
         self.waiting.add(call)
         self.stats.inc_value("robotgate/deferred")
-        # Only the repeated request calls the spider.
+        # Only the repeated request may call the spider, so this one gets no errback.
         request.errback = None
         return IgnoreRequest(f"robotgate deferred {request.url}: again in {seconds} s")
 
