@@ -17,7 +17,7 @@ use self::{
 use super::{
     Overrides,
     columns::{padded, widest},
-    fail, load, print,
+    complaint, fail, load, print,
 };
 use crate::{
     bot::{BadLine, Credentials, is_name},
@@ -205,6 +205,9 @@ fn list(config: &Config, path: &Path) -> Result<String, CredentialError> {
     let before = store::read(path)?;
     let known = parsed(path, before.as_ref().map_or("", |before| &before.text))?;
     let names = known.names();
+    if names.is_empty() {
+        complaint::say(&format_args!("{} has no credentials", path.display()));
+    }
     let width = widest(names.iter().map(|(name, _)| *name));
     let rows = names.into_iter().map(|(name, secrets)| {
         let plural = if secrets == 1 { " " } else { "s" };

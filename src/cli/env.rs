@@ -232,7 +232,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     if !intercepts {
         out.push_str("# https.mode is not \"intercept\", so there is no authority to trust.\n");
     }
-    let asks = config.identity.required || config.identity.credentials.is_some();
+    let asks = config.identity.credentials.is_some();
     if asks || settings.has_secret() {
         out.push_str(&client.credential(&settings));
     }

@@ -256,7 +256,9 @@ async fn invalid_names_and_arguments_are_errors() {
         );
     }
     assert!(!folder.path("credentials").exists());
-    assert_eq!(folder.stdout_of(&["list"]).await, "");
+    let empty = folder.run(&["list"], "").await;
+    assert_eq!((&*empty.out, empty.code), ("", Some(0)));
+    assert!(empty.errors.contains("has no credentials"), "{}", empty.errors);
 
     let unknown = folder.run(&["add", "nobody"], "").await;
     assert_eq!(unknown.code, Some(0));

@@ -615,6 +615,11 @@ async fn env_reads_the_proxy_and_the_authority_from_the_configuration() {
     let bound = "[identity]\ncredentials = \"c\"\nrequired = true\n[[bot]]\nname = \"A\"\nuser-agents = [\"A\"]";
     let bound = with_config(bound).await;
     assert!(bound.out.contains("NAME:SECRET@127.0.0.1:3128"), "{}", bound.out);
+    // Without a credentials file, the proof is a certificate or an address.
+    let by_address =
+        "[identity]\nrequired = true\n[[bot]]\nname = \"A\"\nuser-agents = [\"A\"]\nnetworks = [\"10.0.0.0/8\"]";
+    let by_address = with_config(by_address).await;
+    assert!(!by_address.out.contains("credential"), "{}", by_address.out);
 }
 
 #[tokio::test]
