@@ -39,41 +39,22 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
 /// often, somebody appended an example to a file that has the section.
 fn duplicate(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    let line = text[start..].lines().next().unwrap_or_default().trim();
+    let (before, line) = (&text[..start], text[start..].lines().next().unwrap_or_default().trim());
+    if !line.starts_with('[') {
+        return "this key is set twice; remove one of the two".to_owned();
+    }
     let section = line.trim_start_matches('[').split(']').next().unwrap_or_default();
-    let (is_list, was_list) = (
-        line.starts_with("[["),
-        text[..start].contains(&format!("[[{section}]]")),
-    );
-    if is_list != was_list && line.starts_with('[') {
+    if line.starts_with("[[") != before.contains(&format!("[[{section}]]")) {
         return format!(
             "this file has both [{section}] and [[{section}]]; if it is a list, write [[{section}]] each time"
         );
     }
-    let (what, name) = match line.strip_prefix('[') {
-        Some(_) => (format!("the section [{section}]"), format!("[{section}]")),
-        None => (
-            "this key".to_owned(),
-            line.split('=').next().unwrap_or_default().trim().to_owned(),
-        ),
-    };
-    // Look for a key only in its own section.
+    let header = format!("[{section}]");
     let first = (1..)
-        .zip(text[..start].lines())
-        .filter(|(_, line)| match name.starts_with('[') {
-            true => line.trim_start().starts_with(&name),
-            false => line.trim_start().starts_with('[') || line.split('=').next().is_some_and(|key| key.trim() == name),
-        });
-    let place = match first.last() {
-        Some((number, line)) if name.starts_with('[') || !line.trim_start().starts_with('[') => {
-            format!("already in line {number}")
-        }
-        _ => "already in this file".to_owned(),
-    };
-    match name.starts_with('[') {
-        true => format!("{what} is {place}; put its keys there"),
-        false => format!("{what} is {place}; remove one of the two"),
-    }
+        .zip(before.lines())
+        .find(|(_, line)| line.trim_start().starts_with(&header));
+    let place = first.map_or("this file".to_owned(), |(number, _)| format!("line {number}"));
+    format!("the section {header} is already in {place}; put its keys there")
 }
 
 /// Returns the range of the unquoted value at the byte `at`, if it follows `key =` or is an item of a list.
@@ -227,7 +208,7 @@ mod tests {
             ),
             (
                 "[ftp]\nenabled = true\n[proxy]\nname = 'a'\nvia = true\n  name = 'b'\n",
-                "this key is already in line 4; remove one of the two",
+                "this key is set twice; remove one of the two",
             ),
             (
                 "[[bot]]\nname = 'a'\n[bot]\nname = 'b'\n",
