@@ -46,6 +46,8 @@ struct Watched {
     path: PathBuf,
     /// The known content. `None` if the file could be read neither at the last [`Watched::look`] nor since.
     seen: Option<Vec<u8>>,
+    /// Whether the last read failed.
+    is_unreadable: bool,
 }
 
 /// Why a file cannot be watched. robotgate can still load it, but does not notice changes.
@@ -89,7 +91,7 @@ impl Watcher {
         .map_err(WatchError::Start)?;
 
         let mut watcher = Self {
-            main: Watched { path, seen: None },
+            main: Watched::new(path),
             beside: Vec::new(),
             watched: BTreeSet::new(),
             debouncer,
@@ -111,11 +113,7 @@ impl Watcher {
         if self.beside.iter().map(|watched| &watched.path).eq(beside) {
             return Ok(());
         }
-        let watched = |path: &PathBuf| Watched {
-            path: path.clone(),
-            seen: None,
-        };
-        self.beside = beside.iter().map(watched).collect();
+        self.beside = beside.iter().cloned().map(Watched::new).collect();
         let watching = self.watch_directories();
         self.beside.iter_mut().for_each(Watched::look);
         watching
@@ -128,7 +126,7 @@ impl Watcher {
     }
 
     /// Waits until the content of a watched file differs from the known content, and makes it the known content. A file
-    /// that cannot be read, for example because it is missing, is not a change.
+    /// that cannot be read, for example because it is missing, is not a change: robotgate logs a warning.
     ///
     /// Cancel safe: no change is lost if the future is dropped.
     pub async fn changed(&mut self) {
@@ -144,8 +142,11 @@ impl Watcher {
                     miss changes; send SIGHUP after a change");
             }
             let mut contents = self.read().await;
-            if contents.iter().flatten().any(Vec::is_empty) {
-                // An empty file is probably being written.
+            if contents
+                .iter()
+                .any(|content| content.as_ref().map_or(true, Vec::is_empty))
+            {
+                // The file is probably being written or replaced.
                 tokio::time::sleep(QUIET).await;
                 contents = self.read().await;
             }
@@ -160,16 +161,12 @@ impl Watcher {
         }
     }
 
-    async fn read(&self) -> Vec<Option<Vec<u8>>> {
+    async fn read(&self) -> Vec<io::Result<Vec<u8>>> {
         let mut contents = Vec::with_capacity(1 + self.beside.len());
         for file in self.files() {
             let path = file.path.clone();
             let content = tokio::task::spawn_blocking(move || files::read(&path)).await;
-            let content = content.unwrap_or_else(|ended| Err(ended.into()));
-            if let Err(error) = &content {
-                tracing::debug!(%error, path = %file.path.display(), "cannot read a watched file");
-            }
-            contents.push(content.ok());
+            contents.push(content.unwrap_or_else(|ended| Err(ended.into())));
         }
         contents
     }
@@ -223,18 +220,40 @@ impl Watcher {
 // === impl Watched ===
 
 impl Watched {
-    fn look(&mut self) {
-        self.seen = files::read(&self.path).ok();
+    fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            seen: None,
+            is_unreadable: false,
+        }
     }
 
-    /// Stores `content`, and returns whether it differs from the content before. `None` means that the file could not
-    /// be read, which is not a change.
-    fn take(&mut self, content: Option<Vec<u8>>) -> bool {
-        let changed = content.is_some() && self.seen != content;
-        if changed {
-            self.seen = content;
+    fn look(&mut self) {
+        self.seen = files::read(&self.path).ok();
+        self.is_unreadable = self.seen.is_none();
+    }
+
+    /// Stores `content`, and returns whether it differs from the content before. A file that cannot be read has not
+    /// changed. This is logged, because robotgate then keeps using what it read before, such as withdrawn secrets.
+    fn take(&mut self, content: io::Result<Vec<u8>>) -> bool {
+        let was_unreadable = std::mem::replace(&mut self.is_unreadable, content.is_err());
+        match content {
+            Ok(content) => {
+                let changed = self.seen.as_ref() != Some(&content);
+                self.seen = Some(content);
+                changed
+            }
+            Err(error) => {
+                if !was_unreadable {
+                    tracing::warn!(
+                        %error,
+                        path = %self.path.display(),
+                        "cannot read this file any more; what robotgate read from it before still applies"
+                    );
+                }
+                false
+            }
         }
-        changed
     }
 }
 

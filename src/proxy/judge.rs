@@ -2,6 +2,7 @@
 //! robots.txt copy. [`crate::decision`] then decides.
 
 use std::{
+    convert::Infallible,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     bot::{Presented, PresentedCredential, Proof},
     config::Config,
-    copy::Lookup,
+    copy::{Lookup, OriginState},
     decision::{Begun, Decision, NeedsTdmrep, Question, Ruled, Subject, Tdmrep},
     fetch::{LookupError, Name, Requester},
     origin::Origin,
@@ -105,14 +106,32 @@ pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: L
 }
 
 /// Decides a question by what robotgate has in memory about the site. A copy counts even if it has expired. Returns
-/// `None` if nothing is known of the site. Fetches nothing.
+/// `None` if nothing is known of the site. Fetches nothing. Blocks while it decides.
 pub(crate) fn decide_from_memory(generation: &Generation, question: Question) -> Option<Decision> {
-    let state = generation.store.held(&question.target.origin)?;
+    let origin = question.target.origin.clone();
+    let state = generation.store.held(&origin)?;
     let lookup = Lookup::of_held(state, SystemTime::now(), &generation.terms.policy);
-    lookup
-        .state
-        .is_known()
-        .then(|| decide_with(generation, question, lookup.clone()))
+    if !lookup.state.is_known() {
+        return None;
+    }
+    let held = generation.tdmrep.held(&origin).filter(|state| state.is_known());
+    let tdmrep = match &held {
+        Some(state) => tdmrep_of(state),
+        None => Tdmrep::NotAsked,
+    };
+    let Ok(decision) = question.decide(
+        screen(generation, &origin),
+        |_| Ok::<_, Infallible>(lookup),
+        |_| Ok(tdmrep),
+    );
+    Some(decision)
+}
+
+/// Returns the file that a known state contains, if any.
+fn tdmrep_of(state: &OriginState) -> Tdmrep<'_> {
+    let copy = state.current();
+    let file = copy.and_then(|copy| Some(Tdmrep::Found(copy.tdmrep.as_deref()?, copy.sha256)));
+    file.unwrap_or(Tdmrep::None)
 }
 
 /// Completes a decision that also needs the site's `tdmrep.json`. If a new fetch fails, the last fetched file applies.
@@ -133,9 +152,9 @@ async fn with_tdmrep(
     if !found.state.is_known() {
         return Ok(undecided.complete(Tdmrep::Pending));
     }
-    let copy = found.state.current();
-    let Some((file, sha256)) = copy.and_then(|copy| Some((copy.tdmrep.as_deref()?, copy.sha256))) else {
-        return Ok(undecided.complete(Tdmrep::None));
+    let (file, sha256) = match tdmrep_of(&found.state) {
+        Tdmrep::Found(file, sha256) => (file, sha256),
+        other => return Ok(undecided.complete(other)),
     };
     match undecided.complete_at_once(file, sha256) {
         Ok(decision) => Ok(decision),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{escaped, get, problem};
-use crate::support::{Gate, NAME, Origin, ROBOTS, Reply, wait};
+use crate::support::{Gate, NAME, Origin, ROBOTS, Reply, refused, wait};
 
 /// Configurations with copies on disk, and with copies only in memory.
 const CACHES: [&str; 2] = ["", "[cache]\npersist = false"];
@@ -297,4 +297,20 @@ async fn the_details_show_the_pace_and_the_purposes_of_bots() {
     );
     assert_eq!(slow["usage"], Value::Null);
     assert!(trainer["not_before"].is_string(), "a request was sent just now");
+}
+
+#[tokio::test]
+async fn the_details_show_what_the_tdmrep_json_says() {
+    let file = Reply::ok("application/json", r#"[{"location": "/", "tdm-reservation": 1}]"#);
+    let origin = Origin::start().robots(ROBOTS).reply("/.well-known/tdmrep.json", file);
+    let origin = origin.spawn().await;
+    let config = "[usage]\ntdmrep = 'enforce'\n\
+                  [[bot]]\nname = 'Miner'\nuser-agents = ['TestBot']\npurposes = ['tdm']\n";
+    let gate = Gate::with(config).await;
+    refused(&gate.get(&origin.url("/x")).await, "usage");
+
+    let path = format!("/api/v1/origins/detail?origin={}", escaped(&origin.url("")));
+    let usage = &get(&gate, &path).await["bots"][0]["usage"];
+    assert_eq!(usage["tdmrep"], "file");
+    assert_eq!(usage["refused"]["why"], "forbidden");
 }

@@ -157,3 +157,23 @@ async fn a_bot_still_needs_a_proof_after_its_credential_is_removed() {
         .await;
     assert_eq!((line.level(), line.field("name")), ("WARN", Some("acme")));
 }
+
+#[tokio::test]
+async fn a_deleted_credentials_file_is_logged_once_and_its_credentials_stay_valid() {
+    let origin = Origin::start().anything("page").spawn().await;
+    let gate = bound("").await;
+    let missing = "cannot read this file any more; what robotgate read from it before still applies";
+
+    std::fs::remove_file(gate.file("credentials")).unwrap();
+    let line = gate
+        .wait_for_log("the missing file", |line| line.message() == missing)
+        .await;
+    assert_eq!(line.level(), "WARN");
+    assert!(line.field("path").is_some_and(|path| path.ends_with("/credentials")));
+    allowed(&with(gate.get(&origin.url("/x")), ACME).await, "no-robots");
+
+    gate.replace_credentials(&credentials(&OTHERS));
+    gate.reloaded(1).await;
+    assert_eq!(with(gate.get(&origin.url("/x")), ACME).await.status, 407);
+    assert_eq!(gate.logged(missing), 1);
+}
