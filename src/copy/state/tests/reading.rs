@@ -114,6 +114,18 @@ fn a_status_gets_its_meaning_from_the_current_profile() {
 }
 
 #[test]
+fn a_refused_ftp_login_keeps_the_known_rules_under_every_profile() {
+    let refused = Fetched::Failed(FetchError::Status(403).into());
+    let history = History::new().then(0, received(200, RULES)).then(20 * HOUR, refused);
+    let history = history.read_under(rfc9309());
+    assert!(matches!(history.answer(21 * HOUR), Answer::Rules(_)));
+    assert!(matches!(
+        history.read_under(google()).answer(21 * HOUR),
+        Answer::Rules(_)
+    ));
+}
+
+#[test]
 fn a_fetch_under_the_old_profile_parses_all_copies_with_it() {
     let received = History::new().then(0, received(200, TYPO)).read_under(rfc9309());
     let state = |history: History, fetched| {
