@@ -321,6 +321,9 @@ impl AuditLog {
     /// Submits a line like [`AuditLog::append`], but without waiting for room.
     pub fn append_now(&self, line: &[u8]) {
         let line = &*self.formatted(line);
+        if line.is_empty() {
+            return;
+        }
         self.shared.push(self.shared.state.lock(), line, false);
         self.counts.add(line);
     }

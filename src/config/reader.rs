@@ -44,7 +44,9 @@ fn duplicate(text: &str, at: usize) -> String {
         return "this key is set twice; remove one of the two".to_owned();
     }
     let section = line.trim_start_matches('[').split(']').next().unwrap_or_default();
-    if line.starts_with("[[") != before.contains(&format!("[[{section}]]")) {
+    let list = format!("[[{section}]]");
+    let follows_list = before.lines().any(|line| line.trim_start().starts_with(&list));
+    if line.starts_with("[[") != follows_list {
         return format!(
             "this file has both [{section}] and [[{section}]]; if it is a list, write [[{section}]] each time"
         );
@@ -205,6 +207,10 @@ mod tests {
             (
                 "[egress]\nallow = []\n[egress]\ndeny = []\n",
                 "the section [egress] is already in line 1; put its keys there",
+            ),
+            (
+                "# not [[egress]]\n[egress]\nallow = []\n[egress]\ndeny = []\n",
+                "the section [egress] is already in line 2; put its keys there",
             ),
             (
                 "[ftp]\nenabled = true\n[proxy]\nname = 'a'\nvia = true\n  name = 'b'\n",

@@ -155,7 +155,8 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ProxyError::HttpRequestError => (
             "robotgate cannot serve the request: it is not valid HTTP, is ambiguous, is too long, came too slowly, \
              exceeded a limit of the proxy, or asks for something that robotgate does not offer.",
-            "Correct the request: the status and the response's detail say what is wrong.",
+            "Correct the request: the detail says what is wrong. If you opened the proxy's address in a browser, enter this \
+             address in the browser's proxy settings instead.",
         ),
         ProxyError::HttpResponseIncomplete => ("The site's response ended early.", "Try again."),
         ProxyError::HttpProtocolError => (
