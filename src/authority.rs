@@ -220,7 +220,6 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Warns if some clients refuse the leaves, or if the certificate expires soon.
     fn warn(&self, now: SystemTime) {
         let subject = self.subject();
         if !self.lacks().is_empty() {

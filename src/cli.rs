@@ -119,7 +119,7 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     }
 }
 
-/// Prints the text or the error of a command. The `bool` says whether the exit status is 0.
+/// The `bool` says whether the exit status is 0.
 fn finish(outcome: Result<(String, bool), impl std::fmt::Display>) -> ExitCode {
     match outcome {
         Ok((text, is_good)) => match print(text) {

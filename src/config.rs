@@ -113,14 +113,12 @@ impl Config {
         Self::load_by(sources, Reads::All)
     }
 
-    /// Does the same as [`Config::load`], but does not read the files with secrets. This is for callers that create
-    /// credentials or need no secrets.
+    /// Does the same as [`Config::load`], but does not read the files with secrets.
     pub fn load_without_credentials(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::NoSecrets)
     }
 
-    /// Does the same as [`Config::load`], but reads none of the files that the configuration names. This is for
-    /// `robotgate what-if`.
+    /// Does the same as [`Config::load`], but reads none of the files that the configuration names.
     pub fn load_alone(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::Nothing)
     }
@@ -233,7 +231,6 @@ impl Config {
         config
     }
 
-    /// Returns a key other than `key` that also names the file `path`.
     fn conflicting_use(&self, key: &str, path: Option<&Path>) -> Option<&'static str> {
         let tls = self.proxy.tls.as_ref();
         [
@@ -251,8 +248,7 @@ impl Config {
         .map(|(name, _)| name)
     }
 
-    /// Returns warnings about a valid configuration, for `check` and for the operational log. `file` is the
-    /// configuration file.
+    /// Returns warnings about a valid configuration. `file` is the configuration file.
     pub fn warnings(&self, file: Option<&Path>, now: SystemTime) -> Vec<String> {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
@@ -270,8 +266,8 @@ impl Config {
             .collect()
     }
 
-    /// Finds bots without `robots-agents` whose `user-agents` name products, but not the bot's name. Sites may have
-    /// rules for these products instead. Returns each bot's name and its first product. Leaves out exempt bots.
+    /// Returns each bot without `robots-agents` whose `user-agents` name products, but not the bot's name, with the
+    /// first of these products. Sites may have rules for the products instead.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);
@@ -294,8 +290,6 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if there is a fleet, but no `fleet.key-file`: robotgate could not detect forged robots.txt
-    /// copies on the fleet's server.
     fn fleet_has_no_key(&self) -> Option<String> {
         let fleet = self.fleet.as_ref()?;
         fleet.settings.key.is_none().then(|| {
@@ -307,8 +301,6 @@ impl Config {
         })
     }
 
-    /// If every client needs a proof, returns a warning for each bot that accepts no proof: no client can be identified
-    /// as such a bot.
     fn bots_without_proof(&self) -> impl Iterator<Item = String> {
         let bots = self.bots.iter().filter(|_| self.identity.required);
         bots.filter(|bot| !bot.accepted_proofs.are_required()).map(|bot| {
@@ -333,7 +325,6 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if the audit log is in a folder that robotgate watches: each new line would wake the watcher.
     fn audit_is_watched(&self, file: Option<&Path>) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;

@@ -50,8 +50,7 @@ pub(crate) struct Pause {
     until: Option<Instant>,
 }
 
-/// Checks whether this process may read and write the file at `path`, or create it. Creates nothing, and does not
-/// look for damage.
+/// Checks whether this process may read and write the file at `path`, or create it. Does not look for damage.
 pub(crate) fn check(path: &Path) -> Result<(), FileError> {
     let looked = match files::open_to_write(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => may_make_in(path.parent().unwrap_or(Path::new("/"))),
@@ -60,8 +59,7 @@ pub(crate) fn check(path: &Path) -> Result<(), FileError> {
     Ok(looked?)
 }
 
-/// Opens or creates the file, and renames a damaged one. If another process has it open, waits a little, because that
-/// process may be about to end.
+/// Opens or creates the file, and renames a damaged one. Waits a little if another process has the file open.
 pub(crate) fn open_patiently<T>(
     kind: &DatabaseKind<T>,
     path: &Path,
@@ -181,7 +179,6 @@ fn move_aside<T>(kind: &DatabaseKind<T>, path: &Path, damaged: &File, what: &str
     Ok(())
 }
 
-/// Counts the files whose path begins with `start`.
 fn count_named_like(start: &Path) -> io::Result<usize> {
     let folder = start.parent().filter(|folder| !folder.as_os_str().is_empty());
     let name = start.file_name().unwrap_or_default().as_encoded_bytes();
@@ -301,8 +298,7 @@ impl From<redb::Error> for FileError {
     }
 }
 
-/// redb reports the format of a later version as corruption, with its number in the message. If that number is
-/// implausible, the file really is damaged.
+/// redb reports the format of a later version as corruption. If the number is implausible, the file really is damaged.
 fn is_later_format(what: &str) -> bool {
     let found = what
         .strip_prefix("Expected file format version")

@@ -2,9 +2,9 @@
 //! and the data that it is based on. This module does no I/O and reads no clock.
 //!
 //! How a request is decided: [`Question::begin`] (in `ruling`) makes the decisions that need no robots.txt. For the
-//! others, `Question::find` lists the ways in which servers may read the path (the function `origin::readings`
-//! normalizes it). `strictest` asks [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of
-//! them, and takes the first that the rules disallow, or else the path as sent.
+//! others, `Question::find` lists the readings of the path (`origin::readings`). `strictest` asks
+//! [`Agent::decide_within`](crate::robots::Agent::decide_within) about each of them, and takes the first that the rules
+//! disallow, or else the path as sent.
 //!
 //! All decisions are made here: for the proxy, the API, `explain`, replays and the `[[expect]]` cases of a
 //! configuration. Everything that reports a decision, such as the log, uses the same [`Decision`].
@@ -70,14 +70,13 @@ pub struct Decision {
     pub forwarded: bool,
     /// The rule that decided, if there is one.
     pub rule: Option<RuleId>,
-    /// The form of the path that decided, even if no rule matched it. `None` for a tunnel, whose path is not visible,
-    /// and if rules did not decide, for example because the site has no robots.txt.
+    /// The form of the path that decided, even if no rule matched it. `None` for a tunnel, and if rules did not decide.
     pub reading: Option<Reading>,
     pub question: Question,
     /// What the cache knew of the origin's robots.txt, if it was looked up.
     pub lookup: Option<Lookup>,
-    /// With the reason `egress`: why bots may not reach the origin, if this was known before the robots.txt was looked
-    /// up. With the reason `pace`: that the site's `Crawl-delay` is too long, if that is the cause.
+    /// Why bots may not reach the origin, if this was known before the robots.txt was looked up. With the reason
+    /// `pace`: that the site's `Crawl-delay` is too long, if that is the cause.
     pub prohibited: Option<String>,
     /// Set if the verdict is `defer`.
     deferral: Option<Deferral>,
@@ -122,8 +121,8 @@ impl Decision {
         self
     }
 
-    /// Turns the decision into a refusal. With the enforcement `report`, the request may still be forwarded. Removes
-    /// the rule and the reading, which led to the earlier verdict.
+    /// Turns the decision into a refusal, which the enforcement `report` may still forward. Removes the rule and the
+    /// reading, which led to the earlier verdict.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);

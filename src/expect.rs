@@ -46,7 +46,6 @@ pub fn load(sources: &Sources) -> Result<Config, LoadError> {
     }))
 }
 
-/// Returns the line number of each `[[expect]]` case that is not met, and how the decision differs.
 pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
     config
         .expect
@@ -59,7 +58,6 @@ pub(crate) fn is_met(expectation: &Expectation, config: &Config) -> bool {
     complaint(expectation, config).is_none()
 }
 
-/// Returns how the decision differs from what the case expects, if it does, or what is wrong with the URL of the case.
 fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     let target = match Target::parse(&expectation.url) {
         Ok(target) => target,

@@ -13,7 +13,6 @@ use crate::{
     usage::{UseRefusal, UseStatement},
 };
 
-/// A decision, and everything that explains it.
 pub(crate) struct ExplainedDecision<'a> {
     pub(crate) decision: &'a Decision,
     pub(crate) user_agent: &'a str,

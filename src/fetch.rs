@@ -52,8 +52,8 @@ pub trait Fetch: Send + Sync + 'static {
     /// Fails if the audit log cannot be written, or if evidence is required but texts cannot be stored now.
     async fn reserve(&self) -> Result<Self::Reservation, LookupError>;
 
-    /// Waits until `permit` lets the fetch start, and fetches `document`. Implementations must limit the time of the
-    /// fetch. With an `etag`, the origin can answer that the document has not changed (304).
+    /// Waits until `permit` lets the fetch start, and fetches `document`, or gets a 304 if the document still has this
+    /// `etag`. Implementations must limit the time of the fetch.
     async fn fetch(
         &self,
         permit: &FetchPermit,
@@ -293,7 +293,6 @@ impl Fetcher {
     }
 }
 
-/// Adds a request to the trace, and returns its entry.
 fn note<'h>(hops: &'h mut Vec<TracedHop>, hop: &Hop) -> &'h mut TracedHop {
     hops.push_mut(TracedHop {
         url: hop.url(),

@@ -68,7 +68,6 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-/// Returns the folder that contains the file `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -76,8 +75,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Takes the lock that a process must hold while it replaces files in `folder`. Waits up to ten seconds for it, and
-/// then returns `None`. Dropping the returned file releases the lock.
+/// Takes the lock that a process must hold while it replaces files in `folder`, until the returned file is dropped.
+/// Returns `None` if the lock is not free within ten seconds.
 pub(crate) fn lock(folder: &Path) -> io::Result<Option<File>> {
     let lock = File::open(folder)?;
     for _ in 0..LOCK_TRIES {
@@ -98,8 +97,8 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Creates the file `unfinished`, which only its owner can read, and replaces an existing one. The caller must hold the
-/// lock of the folder, so that no other process is still writing that file.
+/// Creates the file `unfinished`, which only its owner can read, and replaces an existing one. The caller must hold a
+/// lock, so that no other process is still writing that file.
 pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
     match fs::remove_file(unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -115,13 +114,12 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
 /// Checks whether this process may create a file in `folder`, which need not exist yet. Creates nothing.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
-    // A relative path such as `a/b` can be without an existing ancestor. Its folders are then created in the working
-    // directory.
+    // A relative path such as `a/b` can be without an existing ancestor.
     rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())
 }
 
-/// Reads a file with a secret. Other users must have no access. The file's group may read it, so that a service can
+/// Reads a file with a secret, to which other users must have no access. Its group may read it, so that a service can
 /// read a file that only root can change.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     read_secret_with(path).map(|(contents, _)| contents)
@@ -184,8 +182,7 @@ impl Display for Unreadable<'_> {
     }
 }
 
-/// How many times to try to take the lock of a folder, which takes ten seconds in all. Other processes hold it for
-/// milliseconds.
+/// These tries take ten seconds in all. Other processes hold the lock for milliseconds.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const OTHERS: u32 = 0o007;

@@ -48,8 +48,7 @@ pub struct Fleet {
     /// The name of this robotgate, random and new each time it joins.
     name: String,
     prefix: String,
-    /// The first 8 bytes, in hex, of the digest of the profile and the User-Agent with which this robotgate fetches. A
-    /// part of the keys under which the fleet's server stores copies, leases and fencing tokens.
+    /// Identifies the profile and the User-Agent with which this robotgate fetches, in the keys on the fleet's server.
     fetched_as: String,
     channel: Channel,
     /// How long to wait at most while another robotgate fetches a robots.txt.
@@ -83,7 +82,7 @@ pub enum FleetError {
 #[derive(Debug, Default)]
 struct FetchListeners(Mutex<HashMap<String, Weak<Notify>>>);
 
-/// The registration of a waiting task. Dropping it ends the registration.
+/// Dropping this ends the registration.
 struct FetchListener {
     notify: Arc<Notify>,
     key: String,
@@ -101,8 +100,8 @@ pub struct FetchedAs<'a> {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Joins a fleet, and connects to its server in the background. Calls `on_notice` when the fleet forgets an origin
-    /// or an origin has asked for a pause. Needs a tokio runtime.
+    /// Joins a fleet, and connects to its server in a background task. Calls `on_notice` when the fleet forgets an
+    /// origin or an origin has asked for a pause.
     ///
     /// # Errors
     /// Fails if the settings are invalid. Does not check whether the fleet's server answers.
@@ -164,7 +163,6 @@ impl Fleet {
         self.client.is_used()
     }
 
-    /// Registers a task that wants to be woken when another robotgate's fetch ends.
     fn listen(&self, key: &str) -> FetchListener {
         let notify = Arc::<Notify>::default();
         self.listeners.0.lock().insert(key.to_owned(), Arc::downgrade(&notify));
@@ -184,7 +182,6 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// Handles a message from the fleet's channel.
 fn handle_push(
     push: PushInfo,
     name: &str,
@@ -201,8 +198,7 @@ fn handle_push(
             listener.notify_one();
         }
     } else if let Some(message) = channel.read(&payload)
-        // This robotgate also receives its own messages. It ignores those that forget an origin, but needs those about
-        // a pause, because the fleet's server can have made the pause longer.
+        // A robotgate needs its own messages about a pause, because the fleet's server can have made the pause longer.
         && !(message.by == name && matches!(message.notice, Notice::Forgotten(_)))
         && inbox.try_send(message).is_err()
     {

@@ -21,8 +21,7 @@
 //! The core, which uses no socket, no file and no clock:
 //!
 //! - [`robots`]: parses a robots.txt once and matches it many times. [`robots::Agent::decide_within`] returns the rule
-//!   that decides, with its line. [`robots::explain()`], [`robots::statements`], [`robots::lint()`] and
-//!   [`robots::changes()`] describe a robots.txt to people.
+//!   that decides. Also explains, lints and compares robots.txt files.
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path
 //!   ([`origin::readings`]), with which rules are compared.
 //! - [`bot`]: finds out which configured bot sends a request, from the client's proof ([`bot::Proof`]) and its
@@ -39,8 +38,7 @@
 //! - [`store`]: keeps robots.txt copies in memory and on disk (`store::disk`).
 //! - [`fetch`]: fetches a robots.txt or a `tdmrep.json`.
 //! - [`fleet`]: shares robots.txt copies and the pace with other robotgates through a Redis or Valkey server.
-//! - [`evidence`]: keeps the texts that decisions are based on (robots.txt, `tdmrep.json` and the configuration), by
-//!   their SHA-256.
+//! - [`evidence`]: keeps the texts that decisions are based on, by their SHA-256.
 //! - `database`: opens files of the database redb, and handles damaged ones.
 //! - [`egress`]: resolves names to checked addresses.
 //! - [`upstream`]: connects to origins, and sends requests to them with HTTP/1.1, HTTP/2 and FTP.
@@ -51,26 +49,21 @@
 //! - [`authority`]: the local certificate authority, and the certificates that it issues for the hosts of intercepted
 //!   connections.
 //! - [`trust`]: how to make each kind of client trust the proxy, and which clients do not trust it.
-//! - [`audit`]: the audit log: decisions, completions, the fetches that decisions are based on, and what happens to
-//!   robotgate itself, such as a reload.
-//! - [`metrics`]: counts events, and writes the counts when Prometheus requests them. The value of a label is a word
-//!   from a fixed list, the name of a bot or the version, never a host.
-//! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. No request
-//!   waits for it.
-//! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
-//!   file. Also contains the clients for the commands `cache` and `health`.
+//! - [`audit`]: the audit log: decisions, completions, fetches, and what happens to robotgate itself, such as a reload.
+//! - [`metrics`]: counts events, and writes the counts when Prometheus requests them.
+//! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory.
+//! - [`admin`]: answers operators over HTTP ([`admin::http`]). Also contains the clients for the commands `cache` and
+//!   `health`.
 //! - [`config`]: parses the configuration file, environment variables and `--set` ([`config::Sources`]) into a checked
 //!   [`config::Config`], and watches the file. A module that has options defines their type, such as
 //!   [`copy::Policy`].
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
-//! - [`replay`]: decides the requests in an audit log again, also as if the configuration, a robots.txt or the
-//!   User-Agent had been different.
+//! - [`replay`]: decides the requests in an audit log again, also with another configuration, robots.txt or User-Agent.
 //! - [`report`]: summarises audit logs for people.
 //! - [`mod@seal`]: signs a Merkle tree of the audit log's lines, so that anybody can find out if they were changed.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
-//! - `fair_semaphore`: limits how many tasks do the same work at the same time, and shares the permits fairly between
-//!   clients.
+//! - `fair_semaphore`: limits how many tasks do the same work at the same time, fairly between clients.
 //! - `parallel`: runs a function on several cores, for commands that read large logs.
 //! - `pem`: reads and writes certificates as PEM.
 //! - `ratelimited`: log lines that are written at most once a second.
@@ -84,17 +77,16 @@
 //!
 //! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks [`robots`]
 //!   against a simple implementation of the specification and against the cases in `tests/cases`.
-//! - `tests/bench`: measures speed, and compares the proxy with others. `cost` counts the allocations, instructions and
-//!   system calls of an exchange, a refusal and a decision, and fails if there are more than the recorded numbers.
-//! - `tests/fuzz`: fuzzes the code that reads data from outside. This separate package reaches private code through the
-//!   module `fuzzing`, which ordinary builds do not have.
+//! - `tests/bench`: measures speed, and compares the proxy with others. `cost` counts allocations, instructions and
+//!   system calls, and fails if there are more than the recorded numbers.
+//! - `tests/fuzz`: fuzzes the code that reads data from outside. It reaches private code through the module `fuzzing`,
+//!   which ordinary builds do not have.
 //!
 //! # Invariants
 //!
-//! - robotgate connects to an origin only at an address that it checked: only [`egress`] resolves the name of an
-//!   origin, and it returns checked socket addresses. It never returns an address on which robotgate listens.
+//! - robotgate connects to an origin only at an address that [`egress`] checked, and never to itself.
 //! - Every request inside an intercepted CONNECT is decided on its own. Of the CONNECT, the decision uses only the host
-//!   and port, which the request must not contradict, and the credential, which proves which bot sends the request.
+//!   and port, and the credential.
 //! - No byte of a request is sent upstream, and no refusal to the client, before the decision is in the audit log. The
 //!   fetch that the decision is based on is in the log before the decision.
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
@@ -115,18 +107,16 @@
 //!   cannot be mistaken for the robots.txt.
 //! - Limits bound how many connections and requests a client can have at the same time, and how much robotgate
 //!   remembers of clients.
-//! - A request to the admin listener changes nothing, except that a question can make robotgate fetch a robots.txt.
-//!   Bots cannot reach this listener through the proxy, and never wait for it. Changes go through the socket next to
-//!   the cache file, which only the proxy's own user and root can open.
+//! - A request to the admin listener changes nothing, except that it can make robotgate fetch a robots.txt. Changes go
+//!   through the socket next to the cache file, which only the proxy's own user and root can open.
 //! - There is one list of reasons, [`decision::Reason`], and one list of errors, [`upstream::ProxyError`].
-//! - Counting takes no lock and formats nothing while a request is served. It allocates only when a thread first uses a
-//!   set of counters.
-//! - `robotgate.internal` is a site of the proxy itself (`proxy::internal_site`), not an origin. Requests for it are
-//!   never resolved, forwarded or decided on.
+//! - Counting takes no lock and formats nothing while a request is served.
+//! - `robotgate.internal` is a site of the proxy itself (`proxy::internal_site`). Requests for it are never resolved,
+//!   forwarded or decided on.
 //! - Errors become HTTP responses in one place for bots, `proxy::respond`, and in one place for operators,
 //!   `admin::http::problem`.
-//! - A reload that fails changes nothing. Each decision uses all or nothing of a reload that succeeds. But new limits
-//!   of `[pace]` also apply to requests that already wait.
+//! - A reload that fails changes nothing. Each decision uses all or nothing of a reload that succeeds, except that new
+//!   limits of `[pace]` also apply to requests that already wait.
 //! - [`proxy`] never decides, and [`decision`] never acts.
 
 pub mod admin;

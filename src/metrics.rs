@@ -172,8 +172,7 @@ impl Metrics {
         self.audit_wait.observe(waited);
     }
 
-    /// Counts a decision under each purpose that `said` forbids: once for each vocabulary, even if several of its
-    /// statements forbid the purpose.
+    /// Counts once for each vocabulary, even if several of its statements forbid the purpose.
     fn forbidden(&self, said: &[UseStatement]) {
         for (at, statement) in said.iter().enumerate().filter(|(_, statement)| !statement.allowed) {
             let is_same = |other: &UseStatement| {
@@ -256,8 +255,7 @@ impl Metrics {
     }
 
     fn decisions_of(&self, name: &Arc<str>) -> Arc<Decisions> {
-        // The label values `other` and `none` have a meaning of their own. A bot with such a name shares their
-        // counters, because no two series may have the same labels.
+        // A bot with such a name shares these counters, because no two series may have the same labels.
         if **name == *OTHER || **name == *NONE {
             return if **name == *OTHER {
                 self.other.clone()

@@ -30,15 +30,13 @@ use crate::{
     pace::{Later, MAX_GAP, PaceLimits, Policy},
 };
 
-/// One pace limiter for each origin.
 pub(crate) struct Pacer {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     waiting: Arc<Waiting>,
     /// Whether requests are sent without waiting, because a reload removed the limits.
     is_lifted: AtomicBool,
-    /// The limits after the last reload, for requests that wait for a slot. `None` if there was no reload, or if it
-    /// removed the limits.
+    /// The limits after the last reload. `None` if there was no reload, or if it removed the limits.
     reloaded: watch::Sender<Option<Policy>>,
 }
 
@@ -111,8 +109,7 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Pauses requests to the origin, because the fleet reported a pause. Does nothing if this robotgate sent the
-    /// origin no requests lately: the fleet's server reports the pause again when the next request asks for a slot.
+    /// Does nothing if this robotgate sent the origin no requests lately: the fleet's server reports the pause again.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {
@@ -129,8 +126,7 @@ impl Pacer {
         now()
     }
 
-    /// Removes the limits, because a reload has removed `[pace]`: all waiting requests are sent immediately, and later
-    /// requests do not wait.
+    /// Sends all waiting requests immediately, and lets later requests not wait, because a reload has removed `[pace]`.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         self.each(OriginPacer::release);
@@ -184,8 +180,7 @@ impl Shard {
             return;
         }
         let now = now();
-        // If there is only one reference to a pacer, that of the map, no request uses the pacer. The shard is locked,
-        // so no other thread can add a reference now.
+        // Only the map refers to a pacer that no request uses. The shard is locked, so no reference can be added.
         let forget = |pacers: &mut HashMap<Origin, Arc<OriginPacer>>, is_dispensable: fn(&State, Instant) -> bool| {
             pacers.retain(|_, pacer| Arc::strong_count(pacer) > 1 || !is_dispensable(&pacer.state.lock(), now));
         };
@@ -219,7 +214,6 @@ impl SharedPacer {
         }
     }
 
-    /// Records here and on the fleet's server that a request was sent without a turn.
     pub(crate) fn note_request(&self, origin: &Origin) {
         self.local.note_request(origin);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {

@@ -14,13 +14,11 @@
 //!    - `target` finds the origin and the path that the request asks for.
 //!    - `judge` identifies the bot, gets the copy of the origin's robots.txt, and asks [`crate::decision`]. If there is
 //!      no fresh copy, `fetching` fetches one and logs the fetch. robotgate gets a `tdmrep.json` in the same way
-//!      (`tdmrep`). If a fetch for the same origin is already under way, the request waits for that fetch
-//!      ([`crate::store`], in `store::fetching`).
+//!      (`tdmrep`).
 //!    - `pacing` waits until the site's pace allows the request.
-//!    - `exchange` writes the decision to the audit log. If the decision refuses the request, `exchange` makes the
-//!      refusal (`respond::OwnResponse::refusal`; `respond::status_of` chooses the status, usually 403), and `gate`
-//!      sends it. If the origin's response forbids the bot's use of its content, the bot gets a refusal instead of the
-//!      response.
+//!    - `exchange` writes the decision to the audit log. If the decision refuses the request, `gate` sends the refusal
+//!      (`respond`). If the origin's response forbids the bot's use of its content, the bot gets a refusal instead of
+//!      the response.
 //! 4. The client gets one of these responses:
 //!    - a refusal or an error (`respond`)
 //!    - robotgate's copy of the robots.txt, if the bot asked for that file and `robots.serve-copies` is set

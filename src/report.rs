@@ -157,8 +157,7 @@ impl Report {
         }
     }
 
-    /// Begins the next log file. A line of another version of robotgate may not name its run of robotgate. All such
-    /// lines of a file count as one run.
+    /// Begins the next log file. Lines of a file that do not name their run of robotgate count as one run.
     pub fn next_log(&mut self) {
         self.log += 1;
     }

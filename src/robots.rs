@@ -12,9 +12,9 @@
 //! How a path is decided:
 //!
 //! 1. [`RobotsTxt::product`] or [`RobotsTxt::agent`] finds the rules of the agent (`names`).
-//! 2. [`Agent::decide_within`] finds the rule that decides (`search`, with `prefilter` and `wild`), and stops if that
-//!    is too much work. [`Agent::decide`] does the same without a limit. The path is one of the readings that
-//!    `origin::readings` returns; with the RFC profile, `escape::of_path` also normalizes its escapes.
+//! 2. [`Agent::decide_within`] finds the rule that decides (`search`, with `prefilter` and `wild`), within a budget of
+//!    work. The path is one of the readings that `origin::readings` returns; with the RFC profile, `escape::of_path`
+//!    also normalizes its escapes.
 //! 3. [`RobotsTxt::rule`] parses the line of that rule again, so that it can be shown to people.
 //!
 //! [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.
@@ -221,9 +221,9 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rules for a bot's product token. Google's parser never finds a token with other characters than
-    /// letters, `-` and `_`, such as `MJ12bot`. This function compares such a token with the first word of each
-    /// user-agent, ignoring case. An empty token gets the rules for `*`.
+    /// Returns the rules for a bot's product token, or those for `*` if the token is empty or not named. Google's
+    /// parser cannot find a token such as `MJ12bot`, so this compares such a token with the first word of each
+    /// user-agent, ignoring case.
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"User-agent: MJ12bot/1.4\nDisallow: /");
@@ -341,9 +341,7 @@ impl RobotsTxt {
 // === impl Profile ===
 
 impl Profile {
-    /// Returns whether `path` is allowed whatever the rules say: in RFC 9309 (§2.2.2), this is so for the robots.txt
-    /// itself. Google's parser makes no such exception, but [`crate::decision`] allows nearly all requests for the
-    /// robots.txt before it looks at the rules.
+    /// Returns whether `path` is allowed whatever the rules say, as the robots.txt itself is in RFC 9309 (§2.2.2).
     fn always_allows(self, path: &[u8]) -> bool {
         self == Self::Rfc9309 && path == b"/robots.txt"
     }

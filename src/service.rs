@@ -225,8 +225,7 @@ impl Service {
             }
             waiting.abort();
             daemon.close_socket().await;
-            // Save the history before the cache file is closed. While this process has the cache file open, no other
-            // robotgate writes the history.
+            // While this process has the cache file open, no other robotgate writes the history.
             keeping.finish().await;
             close_files(live, signal, Some(aborted)).await;
         };
@@ -272,8 +271,7 @@ impl Daemon {
         }
     }
 
-    /// Closes and removes the Unix socket. Call this before the cache file is closed: afterwards, the path can be
-    /// the socket of another robotgate.
+    /// Call this before the cache file is closed: afterwards, the path can be the socket of another robotgate.
     async fn close_socket(&self) {
         if let Some(socket) = self.socket.lock().await.take() {
             socket.stop().await;
@@ -281,8 +279,7 @@ impl Daemon {
     }
 }
 
-/// Makes the path of the configuration file absolute. robotgate's hints contain commands with this path, and people may
-/// run them in another folder.
+/// robotgate's hints contain commands with the file's path, and people may run them in another folder.
 fn absolute(sources: &Sources) -> Sources {
     let mut sources = sources.clone();
     if let Some(file) = &mut sources.file

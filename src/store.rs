@@ -115,8 +115,8 @@ impl Store {
         }
     }
 
-    /// Creates a store for another document, which keeps about `max_bytes` in memory. It shares the file on disk with
-    /// the store `robots`. [`end_fetches`](Self::end_fetches) of either store ends the fetches of both.
+    /// Creates a store for another document, which shares the file on disk with the store `robots`.
+    /// [`end_fetches`](Self::end_fetches) of either store ends the fetches of both.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,
@@ -167,8 +167,7 @@ impl Store {
         self
     }
 
-    /// Ends the running fetches and starts no new ones. When this returns, the audit log has the records of the ended
-    /// fetches.
+    /// Ends the running fetches, waits until the audit log has their records, and starts no new ones.
     pub async fn end_fetches(&self) {
         self.stopping.cancel();
         self.running.close();
@@ -232,8 +231,8 @@ impl Store {
         }
     }
 
-    /// Calls `each` with what was counted for each origin since the last call, also for origins that were evicted
-    /// since. `each` can get an origin several times. Two threads must not call this method at the same time.
+    /// Calls `each` with what was counted for each origin since the last call, also for evicted origins, and for some
+    /// origins several times. Two threads must not call this method at the same time.
     pub fn take_tallies(&self, mut each: impl FnMut(&Origin, Tallied)) {
         self.departed.retain(|origin, tally| {
             // Check this before taking the counts: if no request holds the tally now, none can add to it later.

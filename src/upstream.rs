@@ -34,9 +34,7 @@ use crate::{
 };
 
 words! {
-    /// The ways in which a request and its response can fail, as in the audit log and the metrics. All but the last
-    /// four are error types of RFC 9209 §2.3. Those that occur before the response begins also appear in the
-    /// `Proxy-Status` field.
+    /// The ways in which a request and its response can fail. All but the last four are error types of RFC 9209 §2.3.
     pub enum ProxyError {
         DnsTimeout = "dns_timeout",
         DnsError = "dns_error",
@@ -57,7 +55,6 @@ words! {
         HttpProtocolError = "http_protocol_error",
         ProxyInternalError = "proxy_internal_error",
         ProxyLoopDetected = "proxy_loop_detected",
-        /// The client disconnected before the exchange ended.
         ClientGone = "client_gone",
         /// A tunnel or a WebSocket was idle for too long.
         Idle = "idle",
@@ -69,9 +66,8 @@ words! {
 }
 
 impl ProxyError {
-    /// Returns whether the site, or the network between robotgate and the site, caused the error, and not the client or
-    /// robotgate. An address that robotgate prohibits counts as the site's error. A client that does not read can also
-    /// cause a [`ConnectionWriteTimeout`](Self::ConnectionWriteTimeout).
+    /// Returns whether the site, or the network between robotgate and the site, caused the error. An address that
+    /// robotgate prohibits counts as the site's error.
     pub fn is_of_site(self) -> bool {
         !matches!(
             self,
@@ -105,8 +101,8 @@ pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     }
 }
 
-/// Connects to `origin` at `address`, which the egress guard has checked. TCP and TLS together take at most `within`.
-/// For https, verifies the certificate, even if the origin's host is an IP address.
+/// Connects to `origin` at `address`, which the egress guard has checked. TCP and TLS together take at most `within`,
+/// and https certificates are verified even for an IP address.
 ///
 /// # Errors
 /// Fails if the connection cannot be made.
@@ -138,13 +134,12 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
     peer
 }
 
-/// Returns how long connecting to the next address may take. Each of the `left` untried addresses gets an equal share
-/// of the remaining time, so that an address that does not respond leaves time for the next. The share is at least a
-/// second, or `total` if that is less.
+/// Returns how long connecting to the next of `left` untried addresses may take. This is an equal share of the
+/// remaining time, but at least a second, or `total` if that is less.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))
 }
 
-/// Minimum time for connecting to one address. Most addresses that work respond faster.
+/// Most addresses that work respond faster.
 const MIN_CONNECT: Duration = Duration::from_secs(1);

@@ -175,8 +175,8 @@ impl UsagePolicy {
         })
     }
 
-    /// Returns why a request of a bot with `purposes` is refused, or `None` if it is not. `said` is what the site says.
-    /// An enforced statement that forbids a purpose outweighs all that allow it.
+    /// Returns why a request of a bot with `purposes` is refused, or `None` if it is not. An enforced statement that
+    /// forbids a purpose outweighs all that allow it.
     #[must_use]
     pub fn refusal(&self, purposes: Purposes, said: &[UseStatement]) -> Option<UseRefusal> {
         let forbidden = said.iter().find(|statement| statement.refuses());

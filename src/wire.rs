@@ -78,7 +78,7 @@ impl Wire {
     }
 
     /// Becomes ready when the other side has closed or broken the connection. Until then, buffers what the other side
-    /// sends. While this buffer is full, a close is not noticed.
+    /// sends; while this buffer is full, a close is not noticed.
     pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.0.lock();
         while inner.ahead.len() < MAX_AHEAD {

@@ -261,7 +261,6 @@ impl Proxy {
         }
     }
 
-    /// Runs `questions` on one connection to the proxy.
     fn talk<T>(
         self,
         warn: fn(&str),

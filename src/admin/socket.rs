@@ -56,8 +56,8 @@ pub(super) fn path_beside(file: &Path) -> PathBuf {
 // === impl Serving ===
 
 impl Serving {
-    /// Serves `admin_server` next to the cache file `file`, which the caller must have open. Returns `None` if the
-    /// socket cannot be created. Needs a tokio runtime.
+    /// Needs a tokio runtime, and the caller must have the cache file `file` open. Returns `None` if the socket cannot
+    /// be created.
     pub fn start(file: &Path, admin_server: Arc<AdminServer>) -> Option<Self> {
         let bound = Socket::bind(file).and_then(|(socket, listener)| Ok((socket, UnixListener::from_std(listener)?)));
         let (socket, listener) = bound
@@ -73,8 +73,8 @@ impl Serving {
         Some(Self { stop, task })
     }
 
-    /// Stops accepting connections and removes the socket. Does not wait for responses that have begun. Call this
-    /// before the cache file is closed, or it can remove the socket of the next process.
+    /// Stops accepting connections and removes the socket. Call this before the cache file is closed, or it can remove
+    /// the socket of the next process.
     pub async fn stop(self) {
         self.stop.cancel();
         // A panic is already on stderr.

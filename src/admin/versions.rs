@@ -114,8 +114,8 @@ impl Versions {
         })
     }
 
-    /// Returns the two versions that `named` names. If it names one, returns that version and the one before it; if
-    /// none, the last two. `list` must not be empty.
+    /// Returns the two versions that `named` names: with one name, that version and the one before it; with none, the
+    /// last two. `list` must not be empty.
     ///
     /// # Errors
     /// Fails if one of the two versions does not exist.
@@ -205,7 +205,7 @@ pub fn short(sha256: Sha256) -> String {
     sha256.to_string()[..SHOWN_DIGITS].to_owned()
 }
 
-/// Returns the difference of two texts as a unified diff. Escapes control characters.
+/// Escapes control characters.
 fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);

@@ -13,7 +13,7 @@ thread_local! {
 // === impl Line ===
 
 impl Line {
-    /// Builds a line from the output of `write`, which must not contain a line end.
+    /// `write` must not write a line end.
     pub(super) fn of(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut line = SPARE.take();
         line.reserve(USUAL);

@@ -23,8 +23,7 @@
 //! # When a disk hangs
 //!
 //! The request that is writing blocks its thread until the disk responds. The log's own thread notices this within 40
-//! ms, and makes another thread of the runtime take over the sockets, timers and tasks. One other request can be
-//! blocked too: tokio does not let another thread take over the task that the blocked thread woke last.
+//! ms, and makes another thread of the runtime take over the sockets, timers and tasks.
 //!
 //! After the hang, the log's own thread writes for ten times as long as the hang took, at most 5 minutes, so that other
 //! threads are seldom blocked. In a runtime with one thread, the log's own thread always writes.
@@ -162,7 +161,7 @@ impl AuditLog {
     }
 
     /// Opens the log's path again, after log rotation has renamed the old file. Later lines go to the new file, and
-    /// none is lost or split. Does nothing for standard output, and if the path still has the open file.
+    /// none is lost or split.
     ///
     /// # Errors
     /// Fails if the file cannot be opened. The log then continues in the old file, unless that was removed: then lines
@@ -420,7 +419,6 @@ impl Enqueued<'_> {
     }
 }
 
-/// Returns whether both are the same regular file, perhaps under different names.
 fn is_same_file(one: &File, other: &File) -> bool {
     match (one.metadata(), other.metadata()) {
         (Ok(one), Ok(other)) => one.is_file() && file_id(&one) == file_id(&other),

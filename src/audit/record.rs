@@ -346,7 +346,7 @@ records! {
         pub listen: &'a [SocketAddr],
     }
 
-    /// robotgate has stopped. This is the last record of a run. It is missing if robotgate was killed or crashed.
+    /// robotgate has stopped: the last record of a run. It is missing if robotgate was killed or crashed.
     pub struct StopRecord<'a> as "stop" {
         pub time: Timestamp,
         pub instance: &'a str,

@@ -33,7 +33,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// Converts lines of the log from JSON to text.
 #[derive(Debug)]
 pub(super) struct TextLines {
     paint: Paint,

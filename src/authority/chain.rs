@@ -9,7 +9,6 @@ use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, pre
 use super::error::AuthorityError;
 use crate::{pem, text::Second};
 
-/// The certificates of the authority's file.
 pub(super) struct Chain {
     /// In the order of the file, the signer of the leaf certificates first. Never empty.
     pub(super) certificates: Vec<CertificateDer<'static>>,

@@ -59,7 +59,7 @@ impl Issuer {
             .ok_or_else(|| unusable("its signature scheme is not supported".into()))?;
 
         // Each leaf must contain its issuer's key identifier (RFC 5280 §4.2.1.1). If the authority's certificate has
-        // none, any value would do. The value computed here is similar to those of RFC 7093 §2.
+        // none, any value would do; this one is similar to those of RFC 7093 §2.
         let key_id = match &chain.key_id {
             Some(id) => id.clone(),
             None => Sha256::digest(&chain.public_key_der)[..KEY_ID_LENGTH].to_vec(),
@@ -80,10 +80,8 @@ impl Issuer {
         self.signer.scheme() == SignatureScheme::ED25519
     }
 
-    /// Builds and signs a leaf certificate for `key`.
-    ///
-    /// The issuer field must be the authority's subject byte for byte (RFC 5280 §4.1.2.6). rcgen would encode the subject
-    /// again, and drop one `DC` of `DC=corp, DC=example`.
+    /// The issuer field must be the authority's subject byte for byte (RFC 5280 §4.1.2.6). rcgen would encode the
+    /// subject again, and drop one `DC` of `DC=corp, DC=example`.
     pub(super) fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Result<CertificateDer<'static>, MintError> {
         let issuer = rcgen::Issuer::from_params(&self.outline, Unsigned(self.algorithm));
         let unsigned = params.signed_by(key, &issuer)?;

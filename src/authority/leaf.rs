@@ -24,8 +24,7 @@ use crate::{
     text::{Second, calendar},
 };
 
-/// Issues a certificate for `name` with a new key, so that no two hosts have the same key. Creating a key takes only a
-/// few dozen microseconds.
+/// Issues a certificate for `name` with a new key, so that no two hosts have the same key.
 pub(super) fn mint(
     issuer: &Issuer,
     random: &dyn SecureRandom,

@@ -87,7 +87,6 @@ impl Leaves {
     /// half of its life.
     ///
     /// The server offers TLS 1.2 and 1.3, prefers `h2` to `http/1.1`, and resumes a session only under the same name.
-    /// Needs a tokio runtime.
     ///
     /// # Errors
     ///
@@ -148,8 +147,7 @@ impl SharedLeaves {
                 EntryAction::ReplaceWithGuard
             }
         };
-        // The cache gives the guard for a name to one call. Other calls for the name wait here until that call inserts
-        // the leaf or drops the guard.
+        // Other calls for the name wait here until the call with the guard inserts the leaf or drops the guard.
         let guard = match self.cache.entry_async(&name, check).await {
             EntryResult::Retained(config) => return Ok(config),
             EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => guard,

@@ -115,14 +115,13 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Waits for the lock that a process must hold while it creates the files.
     pub(super) fn lock(&self) -> Result<File, AuthorityError> {
         let folder = folder_of(self.key);
         let lock = files::lock(folder).map_err(AuthorityError::read(folder))?;
         lock.ok_or_else(|| AuthorityError::Locked(folder.to_owned()))
     }
 
-    /// Creates both files. The caller must hold the lock.
+    /// The caller must hold the lock.
     pub(super) fn create(&self, new: &NewPair) -> Result<(), AuthorityError> {
         if self.certificate == self.key {
             return Err(AuthorityError::SamePath(self.key.to_owned()));
@@ -137,8 +136,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Completes an interrupted creation: gives the file `missing` its final name. The caller must hold the lock, and
-    /// must have checked what the unfinished file contains.
+    /// The caller must hold the lock, and must have checked what the unfinished file contains.
     pub(super) fn finish(&self, missing: &Path) -> Result<(), AuthorityError> {
         link(missing)?;
         self.flush_directories()?;
@@ -146,7 +144,6 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Removes temporary names that an interrupted creation has left.
     pub(super) fn tidy(&self) {
         let left = |path| unfinished(path).symlink_metadata().is_ok();
         if (left(self.key) || left(self.certificate))

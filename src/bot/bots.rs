@@ -17,11 +17,8 @@ pub struct Bots {
     names: Box<[Vec<Name>]>,
     /// The `user-agents` patterns with a `*`, in the order of the configuration, each with the index of its bot.
     globs: Vec<(usize, AgentPattern)>,
-    /// The indices of the bots that need a proof.
     with_proofs: Box<[usize]>,
-    /// The indices of the bots that accept a certificate as proof.
     by_certificate: Box<[usize]>,
-    /// The indices of the bots that accept a network as proof.
     by_network: Box<[usize]>,
     /// The names and product tokens that only a client with a proof may use, and the part of each that Google's parser
     /// reads. Indexed like `names`.
@@ -146,9 +143,6 @@ impl Bots {
     }
 
     /// Identifies the sender of a request by its User-Agent fields alone, without a proof.
-    ///
-    /// If the field names no configured bot, the sender is known only by its product token. If a request has more than
-    /// one field, its sender is unidentified.
     pub fn identify<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>) -> Identity<'h> {
         let mut user_agents = user_agents.into_iter();
         let Some(field) = user_agents.next() else {
@@ -214,7 +208,6 @@ impl Bots {
     }
 }
 
-/// Indexes the names and product tokens of the bots at `indices`.
 fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     let mut claims = vec![Vec::new(); if indices.is_empty() { 0 } else { 256 }];
     for &index in indices {

@@ -16,7 +16,6 @@ pub struct ClientCertificate {
     uris: Vec<Box<str>>,
     /// Common names (CN) of the subject.
     common: Vec<Box<str>>,
-    /// SHA-256 of the certificate in DER.
     sha256: [u8; 32],
     not_after: SystemTime,
 }

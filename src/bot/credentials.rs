@@ -22,7 +22,6 @@ pub use line::{BadLine, LineFault, is_name, name_of};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     by_name: HashMap<Arc<str>, NamedSecrets>,
-    /// The largest number of secrets that a name has.
     most: usize,
 }
 

@@ -17,10 +17,8 @@ struct Pieces<'h> {
     rest: &'h [u8],
 }
 
-/// Returns the product token that names the client.
-///
-/// In `Mozilla/5.0 (compatible; AcmeBot/2.1)`, this is `AcmeBot`: a product after `compatible;` in a comment wins.
-/// Otherwise, it is the first product that does not belong to a browser.
+/// Returns the product token that names the client: a product after `compatible;` in a comment, such as `AcmeBot` in
+/// `Mozilla/5.0 (compatible; AcmeBot/2.1)`, or else the first that does not belong to a browser.
 pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     let mut first = None;
     let mut browser = false;
@@ -58,7 +56,6 @@ pub fn is_token_byte(byte: u8) -> bool {
     TOKEN_BYTES[usize::from(byte)]
 }
 
-/// Returns the first product after `compatible;` that does not belong to a browser.
 fn after_compatible(comment: &[u8]) -> Option<&str> {
     let mut parts = comment.split_inclusive(|&byte| ends_part(byte));
     parts.find(|part| {

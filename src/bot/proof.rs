@@ -124,7 +124,6 @@ impl ProofKinds {
 }
 
 impl fmt::Display for ProofKinds {
-    /// Lists the kinds, as in `a credential or its network`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = [
             (self.credential, "a credential"),

@@ -163,7 +163,6 @@ impl ForgetArgs {
     }
 }
 
-/// Reads an origin, any URL of the site, or a bare host.
 fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     let url = match argument.contains("://") {
         true => argument.to_owned(),
@@ -172,8 +171,7 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
-/// Returns the error for an unknown origin. `missing` begins the message, and `argument` is the origin as the user
-/// typed it.
+/// `missing` begins the message. `argument` is the origin as the user typed it.
 fn unknown(missing: &str, origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
     let mut hint = match argument.contains("://") {
         true => String::new(),
@@ -183,7 +181,6 @@ fn unknown(missing: &str, origin: &Origin, argument: &str, sources: &Sources) ->
     CacheError::Unknown(format!("{missing} {origin}{hint}"))
 }
 
-/// Returns the advice to name the configuration file, or an empty text if a file is already named.
 fn without_config(sources: &Sources) -> &'static str {
     match sources.file() {
         Some(_) => "",

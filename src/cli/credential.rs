@@ -108,8 +108,7 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
     }
 }
 
-/// Returns the configuration, the path of the credentials file, and `--config` and `--set` for commands that the output
-/// suggests.
+/// The string is `--config` and `--set`, for commands that the output suggests.
 fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), CredentialError> {
     let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let path = config.identity.credentials.clone();

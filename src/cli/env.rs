@@ -176,8 +176,8 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
-    // The note is only for programs that read `no_proxy` from this shell: not for Java, containers, browsers and
-    // systems, nor for Node.js with the script that `--write` makes.
+    // Java, containers, browsers and systems do not read `no_proxy` from this shell, nor does Node.js with the script
+    // that `--write` makes.
     let reads_no_proxy = client.group == ClientKind::Client && !["java", "docker"].contains(&&*client.name);
     if reads_no_proxy && !(client.name == "node" && args.write.is_some()) {
         notes.extend(no_proxy_note());
@@ -205,7 +205,6 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     if let Some(folder) = settings.folder() {
         let authority = match intercepts {
             true => certificates(&path, given, &sources)?,
-            // Without interception there is no certificate to trust.
             false => Vec::new(),
         };
         let files = clients::files(&text, &settings);
@@ -249,7 +248,6 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     Ok((out, notes))
 }
 
-/// Returns a note if `no_proxy` is set in the environment: most clients bypass the proxy for the hosts in it.
 fn no_proxy_note() -> Option<String> {
     let mut set = ["no_proxy", "NO_PROXY"]
         .into_iter()
@@ -260,7 +258,7 @@ fn no_proxy_note() -> Option<String> {
     ))
 }
 
-/// Returns the URL of the proxy. Adds a note if it has to guess the host name.
+/// Adds a note if it has to guess the host name.
 fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     let plain = config.proxy.listen.first().map(|address| ("http", *address));
     let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));
@@ -341,7 +339,6 @@ fn export(sources: &Sources) -> String {
     format!("robotgate ca export{} > robotgate-ca.pem", sources.options())
 }
 
-/// Returns whether every user can read the file, by the modes of the file and its folders.
 fn is_open_to_all(path: &Path) -> bool {
     let has = |path: &Path, mode| fs::metadata(path).is_ok_and(|data| data.permissions().mode() & mode == mode);
     has(path, 0o004) && path.ancestors().skip(1).all(|folder| has(folder, 0o001))

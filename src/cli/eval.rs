@@ -69,8 +69,7 @@ pub fn run(args: &EvalArgs) -> ExitCode {
     }
 }
 
-/// Writes an answer for each line of `input`, but none for a blank line. Flushes the output before a read that may
-/// block: the sender may wait for an answer before it sends the next case.
+/// Flushes the output before a read that may block: the sender may wait for an answer before it sends the next case.
 fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<LineCounts> {
     let mut outcome = LineCounts::default();
     let mut files = Files::new(profile);
@@ -97,7 +96,6 @@ fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Writ
     }
 }
 
-/// Returns the size of standard input in bytes, or `None` if it is not a regular file.
 fn size_of_input() -> Option<u64> {
     let state = fstat(io::stdin()).ok()?;
     let is_file = FileType::from_raw_mode(state.st_mode).is_file();

@@ -113,8 +113,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     }
 }
 
-/// Decides by the robots.txt in `file` or, without a file, by what it fetches as the proxy would. Also returns where
-/// the robots.txt came from, and the fetch of the `tdmrep.json`.
+/// Decides by the robots.txt in `file`. Without a file, fetches the robots.txt as the proxy would.
 fn decide(
     config: &Config,
     question: Question,

@@ -56,7 +56,6 @@ pub struct LintArgs {
 #[derive(serde::Serialize)]
 struct LintReport<'a> {
     source: &'a str,
-    /// `None` if the robots.txt was not fetched.
     fetch: Option<FetchRecord<'a>>,
     /// Why there is no robots.txt to check.
     absent: Option<&'a str>,

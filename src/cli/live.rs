@@ -45,8 +45,7 @@ pub enum LiveError {
     Fetch(#[from] LookupError),
 }
 
-/// Fetches `document` from `origin`, within `robots.fetch-timeout`. Fails only if the fetch cannot start. At a
-/// terminal, shows progress if the fetch takes long.
+/// Fetches `document` from `origin`, within `robots.fetch-timeout`. Fails only if the fetch cannot start.
 pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) -> Result<Live, LiveError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -146,7 +145,6 @@ impl Live {
         Way(self)
     }
 
-    /// Returns the fetch as a record for programs.
     pub(super) fn record(&self) -> FetchRecord<'_> {
         let error = self.answer().failure().map(|failure| &failure.error as &dyn Display);
         let record = FetchRecord::of(self.source_fetch(), self.copy(), error);

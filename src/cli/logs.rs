@@ -104,7 +104,6 @@ pub(super) fn first_line(path: &Path) -> Option<Vec<u8>> {
     Some(line)
 }
 
-/// Parses a time, a date, or a duration that ends now, such as `24h`.
 fn parse_time(text: &str) -> Result<SystemTime, String> {
     if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
         return Ok(time.into());

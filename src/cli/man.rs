@@ -16,10 +16,8 @@ pub struct ManArgs {
     folder: PathBuf,
 }
 
-/// A line of the example configuration, by its kind.
 #[derive(Debug, PartialEq, Eq)]
 enum ExampleLine<'a> {
-    /// A section's header, such as `[proxy]`.
     Section(&'a str),
     /// A line of a paragraph, without the `#` at its beginning.
     Text(&'a str),
@@ -44,7 +42,6 @@ fn write(ManArgs { folder }: &ManArgs) -> io::Result<()> {
     fs::write(folder.join("robotgate.toml.5"), render(EXAMPLE))
 }
 
-/// Makes the manual page of the configuration file: sections become headings, comments become paragraphs.
 fn render(example: &str) -> String {
     let mut page = Roff::new();
     let version = concat!("robotgate ", env!("CARGO_PKG_VERSION"));

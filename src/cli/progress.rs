@@ -23,7 +23,6 @@ enum Terminal {
 // === impl Progress ===
 
 impl Progress {
-    /// Begins to show the result of `text` each second.
     pub(super) fn begin(text: impl Fn() -> String + Send + 'static) -> Self {
         if !stderr().is_terminal() {
             return Self(None);
@@ -50,7 +49,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // Wait until the thread has erased its line. Otherwise, it could erase the output that follows.
+            // Wait until the thread has erased its line, or it could erase the output that follows.
             let _ = thread.join();
         }
     }

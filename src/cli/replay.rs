@@ -104,7 +104,7 @@ pub fn run(args: &ReplayArgs) -> ExitCode {
     finish(report(args))
 }
 
-/// Returns the report as text, and whether the command succeeds.
+/// The `bool` says whether the command succeeds.
 fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     let (path, options) = match &args.evidence {
         Some(path) => (

@@ -154,7 +154,6 @@ impl SealArgs {
         })
     }
 
-    /// Returns the log that the configuration names; `None` if the log is on standard output.
     fn log(&self) -> Result<Option<PathBuf>, SealCommandError> {
         Ok(match load(self.config.as_deref(), &self.overrides)?.0.audit.output {
             Output::File(path) => Some(path),
@@ -162,7 +161,6 @@ impl SealArgs {
         })
     }
 
-    /// Returns the files in `named`, or if it is empty, the log of the configuration and its rotated files.
     fn log_files(&self, named: &[PathBuf]) -> Result<Vec<PathBuf>, SealCommandError> {
         Ok(match (named, self.log()?) {
             ([], None) => Vec::new(),
@@ -293,7 +291,6 @@ fn other_owner(path: &Path, links: u32) -> Option<u32> {
     })
 }
 
-/// Reads the public keys that `--key` names: one key, or a file with one key per line.
 fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
     // A key comes first, because somebody else could create a file with the key as its name.
     let text = match VerifierKey::parse(key).is_err() && Path::new(key).is_file() {

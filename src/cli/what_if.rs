@@ -116,8 +116,7 @@ pub fn run(args: &WhatIfArgs) -> ExitCode {
     finish(output(args))
 }
 
-/// Returns what to print, and `true` if the decisions stay the same. A decision that cannot be made again counts as
-/// unchanged.
+/// The `bool` says whether the decisions stay the same. A decision that cannot be made again counts as unchanged.
 fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let sources = args.overrides.sources(args.config.as_deref())?;
     let is_change = args.config.is_some() || !args.overrides.is_empty();
@@ -234,7 +233,6 @@ fn texts(robots: &[(Origin, PathBuf)]) -> Result<Vec<(Origin, Vec<u8>)>, WhatIfE
     Ok(texts)
 }
 
-/// Parses the value of `--robots`, which is `ORIGIN=FILE`.
 fn site(text: &str) -> Result<(Origin, PathBuf), String> {
     let form = || "write the site and the file, like https://a.example=new.txt".to_owned();
     let (origin, path) = text.split_once('=').ok_or_else(form)?;

@@ -16,14 +16,13 @@ use crate::files::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3180);
-/// Allowed length of a token in bytes. A shorter one could be guessed. The longest fits into the head of a request.
+/// Allowed length of a token in bytes. A shorter one could be guessed.
 const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
 
 /// The `[admin]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Addresses to listen on. Only addresses with port 0 can occur twice. If the list is empty, only the socket next
-    /// to the cache file leads to the admin API.
+    /// Addresses to listen on. If the list is empty, only the socket next to the cache file leads to the admin API.
     pub listen: Vec<SocketAddr>,
     /// The token that clients of the admin listener must present. Without a token, the API can listen only on loopback
     /// addresses.

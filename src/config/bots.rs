@@ -54,9 +54,7 @@ enum Named {
 /// What a `[[bot]]` entry is checked against. The keys of both maps are in lower case.
 struct TakenNames {
     named: Named,
-    /// The value of `identity.enforcement`.
     enforcement: Enforcement,
-    /// Whether `proxy.tls.client-roots` is set.
     has_client_roots: bool,
     is_paced: bool,
     /// Maps the name of each bot to its line in the file.

@@ -7,8 +7,8 @@ use toml::Table;
 
 use crate::copy::Sha256;
 
-/// What the configuration file, environment variables and `--set` set, as TOML with sorted keys and without comments.
-/// Durations and sizes keep their units, lists keep their order, and defaults are not filled in.
+/// What the configuration file, environment variables and `--set` set, as TOML with sorted keys, without comments and
+/// without defaults.
 ///
 /// Two `Canonical` values always compare equal, so that [`Config`](super::Config)s with the same meaning are equal.
 #[derive(Clone, Debug)]

@@ -12,7 +12,6 @@ use super::error::Complaint;
 use super::keys::{Key, Recording};
 use super::text::{SourceText, TextSource};
 
-/// A string in the configuration file, and where it is.
 pub(super) type Text<'c> = Spanned<&'c str>;
 pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 
@@ -65,7 +64,6 @@ impl<'c> Checker<'c> {
         (complaints, self.keys.into_inner())
     }
 
-    /// Records the key that `key` returns. With [`Recording::Nothing`], does not call `key`.
     pub(super) fn record(&self, key: impl FnOnce() -> Key) {
         if self.recording != Recording::Nothing {
             self.keys.borrow_mut().push(key());
@@ -106,7 +104,6 @@ impl<'c> Checker<'c> {
         self.source.text.get(span).unwrap_or_default()
     }
 
-    /// Parses a string, and reports the error if that fails.
     pub(super) fn parsed<T, E: Display>(&self, raw: &Text<'_>, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
         self.taken(raw.span(), parse(raw.get_ref()))
     }

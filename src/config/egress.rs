@@ -31,7 +31,6 @@ enum Destination {
 // === impl Egress ===
 
 impl Egress {
-    /// `ftp` is the value of the key `ftp.enabled`.
     pub(super) fn read(table: &Table<'_>, ftp: bool) -> Self {
         let list = |key| {
             let list = table.list(key);

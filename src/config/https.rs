@@ -138,7 +138,7 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns when a tunnel exception ends. A date without a time means the end of that day in UTC.
+/// A date without a time means the end of that day in UTC.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable = || {
         format!(

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use toml::Value;
 
-/// A key that the parser looked for.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
     /// The dotted name of the table that the key is in, without list indexes. Empty for the top level of the file.
@@ -15,13 +14,11 @@ pub(super) struct Key {
     pub name: &'static str,
     pub kind: Kind,
     pub is_required: bool,
-    /// `None` if the key has no default.
     pub default: Option<Value>,
     /// Where the value is; `None` if the key is not set.
     pub span: Option<Range<usize>>,
 }
 
-/// The type of value that a key takes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -67,14 +64,12 @@ impl Key {
 // === impl Kind ===
 
 impl Kind {
-    /// Returns whether `30`, without quotes in an environment variable or `--set`, means the text "30". For a duration,
-    /// it means a number, which lacks its unit.
+    /// Returns whether an unquoted `30` in an environment variable or `--set` means the text "30", and not a number.
     fn is_text(&self) -> bool {
         matches!(self, Self::Text | Self::Word(_))
     }
 }
 
-/// Returns the dotted names of the keys that take only text.
 pub(super) fn texts(keys: &[Key]) -> BTreeSet<String> {
     keys.iter().filter(|key| key.kind.is_text()).map(Key::dotted).collect()
 }

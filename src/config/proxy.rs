@@ -22,8 +22,8 @@ const EXAMPLE_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST),
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
-/// Allowed values of `max-header-bytes`. Less than 1 KiB has no room for a URL and some cookies. The maximum must be
-/// below 1 MiB, which is pingora's limit for the head and the bytes that are read with it.
+/// Allowed values of `max-header-bytes`. The maximum must be below 1 MiB, which is pingora's limit for the head and the
+/// bytes that are read with it.
 const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1KiB to 512KiB");
 /// Allowed values of `max-header-fields`. pingora accepts at most 256 fields.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
@@ -218,8 +218,7 @@ impl Tls {
     }
 }
 
-/// Reads a list of addresses to listen on. Error messages suggest the address `example`. An empty list is an error, for
-/// which the result is `example` alone.
+/// Error messages suggest the address `example`. It is also the result for an empty list, which is an error.
 pub(super) fn addresses(raw: List<'_>, example: SocketAddr, checker: &Checker<'_>) -> Vec<SocketAddr> {
     if raw.get_ref().is_empty() {
         checker.complain(

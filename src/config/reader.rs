@@ -35,8 +35,8 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     }
 }
 
-/// Returns the error for a section or a key that the text already has. `at` is the byte where its name begins. Most
-/// often, somebody appended an example to a file that has the section.
+/// `at` is the byte where the name of the duplicate section or key begins. Most often, somebody appended an example to
+/// a file that has the section.
 fn duplicate(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let (before, line) = (&text[..start], text[start..].lines().next().unwrap_or_default().trim());
@@ -138,7 +138,7 @@ pub(super) fn unknown_section(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Returns the error for an unknown choice `name`. `message` is serde's error, which lists the choices in back quotes.
+/// `message` is serde's error, which lists the choices in back quotes.
 pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     let choices: Vec<&str> = choices(message).collect();
     format!(
@@ -147,7 +147,6 @@ pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     )
 }
 
-/// Returns the choices that serde lists in its message for an unknown one.
 pub(super) fn choices(message: &str) -> impl Iterator<Item = &str> {
     let (_, choices) = message.rsplit_once(", expected ").unwrap_or_default();
     choices.split('`').skip(1).step_by(2)

@@ -130,8 +130,7 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     }
 }
 
-/// Reads the times between attempts. `retry-first` and `retry-busy` may not exceed `retry-longest`. If one of them is
-/// not set, its default is lowered to `retry-longest` if necessary.
+/// `retry-first` and `retry-busy` may not exceed `retry-longest`. Their defaults are lowered to it if necessary.
 fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     let keys = ["retry-first", "retry-busy", "retry-longest"];
     let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));

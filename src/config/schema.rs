@@ -103,7 +103,6 @@ fn members(value: Value) -> Map<String, Value> {
     }
 }
 
-/// What the documentation says about each key and section.
 struct Descriptions<'d>(BTreeMap<&'d str, Description<'d>>);
 
 #[derive(Default)]
@@ -128,7 +127,6 @@ impl<'d> Descriptions<'d> {
                 text.push_str(if text.is_empty() { "" } else { " " });
                 text.push_str(line);
             } else if line.is_empty() && section.is_some_and(|name| descriptions.contains_key(name)) {
-                // The section's first paragraph has ended.
                 section = None;
             }
             let cells: Vec<&str> = line.split(" | ").collect();
@@ -164,7 +162,6 @@ fn is_markup(line: &str) -> bool {
     line.starts_with(['|', '#']) || line.starts_with("```")
 }
 
-/// Replaces each Markdown link by its text.
 fn without_links(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -187,7 +184,6 @@ fn without_links(text: &str) -> String {
 }
 
 const DOCUMENTATION: &str = include_str!("../../docs/configuration.md");
-/// A regular expression for a port or a range of ports.
 const PORTS: &str = "^\\s*[0-9]{1,5}\\s*(-\\s*[0-9]{1,5}\\s*)?$";
 
 #[cfg(test)]

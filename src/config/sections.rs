@@ -81,7 +81,7 @@ impl Default for Refusals {
     }
 }
 
-/// Reads a status that must be one of two. The first is the default.
+/// The first of the two statuses is the default.
 fn one_of(table: &Table<'_>, key: &'static str, [default, other]: [StatusCode; 2]) -> StatusCode {
     let Some(raw) = table.one_of(key, &[default.as_u16(), other.as_u16()]) else {
         return default;
@@ -122,8 +122,7 @@ impl Cache {
     }
 }
 
-/// Reads `[evidence]`: the store of evidence, if there is one; how the audit log is sealed; and whether the proxy
-/// seals it.
+/// The `bool` says whether the proxy itself seals the audit log.
 ///
 /// By default, the evidence file is next to the cache file. Without a cache file, there is no evidence store unless
 /// this section sets `enabled = true` or `path`.

@@ -56,7 +56,6 @@ impl Settings {
         self.0.insert(key, value);
     }
 
-    /// Adds the keys of a list of tables, such as `[[bot]]`.
     fn add_entries(&mut self, key: &str, entries: Vec<Value>) {
         let mut names: Vec<Value> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.into_iter().enumerate() {
@@ -126,7 +125,6 @@ impl fmt::Display for KeyChange {
     }
 }
 
-/// Lists of tables whose order matters.
 const ORDERED_LISTS: [&str; 2] = ["bot", "https.tunnel"];
 const NAME_KEYS: [&str; 2] = ["name", "host"];
 const DEFAULT: &str = "default";

@@ -51,7 +51,6 @@ struct Shown<'k> {
 // === impl Shown ===
 
 impl Shown<'_> {
-    /// Writes a table, and then the tables in it.
     fn table(&self, name: &str, entry: Option<usize>, out: &mut String) {
         let keys = || self.keys.iter().filter(|key| key.table == name && key.entry == entry);
         let lines: Vec<_> = keys().filter_map(|key| self.line(key)).collect();
@@ -78,7 +77,6 @@ impl Shown<'_> {
         }
     }
 
-    /// Returns a key with its value, and where the value comes from.
     fn line(&self, key: &Key) -> Option<(String, String)> {
         if matches!(key.kind, Kind::Table | Kind::Tables) {
             return None;

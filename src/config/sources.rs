@@ -161,8 +161,8 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Returns whether robotgate reads this environment variable. The prefix `ROBOTGATE_` alone would not be enough: for a
-/// service that is called `robotgate`, Kubernetes sets variables that begin with it.
+/// The prefix `ROBOTGATE_` alone would not be enough: for a service that is called `robotgate`, Kubernetes sets
+/// variables that begin with it.
 fn is_ours(name: &str) -> bool {
     name == FILE_VARIABLE || name.starts_with(SET_PREFIX)
 }

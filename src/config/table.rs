@@ -117,7 +117,6 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// Returns where the table's header is, if the file contains the table.
     pub(super) fn span(&self) -> Option<Range<usize>> {
         // To record all keys, also read the sections that the file lacks, as if they were at 0..0.
         let absent = (self.checker.recording == Recording::All).then_some(0..0);
@@ -135,7 +134,7 @@ impl<'c> Table<'c> {
         self.checker.missing(self.span().unwrap_or_default(), key, message);
     }
 
-    /// Reads a required key with `take`. If it is missing, the error shows `example`, a value in TOML.
+    /// If the key is missing, the error shows `example`, a value in TOML.
     pub(super) fn required<T>(
         &self,
         key: &'static str,

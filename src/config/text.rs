@@ -129,8 +129,7 @@ impl SourceText {
         }
     }
 
-    /// Sets the keys of the environment variables and `--set` in `document`, which was parsed from the file. `texts`
-    /// are the keys that take only text.
+    /// Sets the keys of the environment variables and `--set` in `document`. `texts` are the keys that take only text.
     pub(super) fn apply<'t>(&'t self, document: &mut DeTable<'t>, texts: &BTreeSet<String>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         for part in &self.parts {

@@ -58,7 +58,6 @@ pub(super) fn size_pattern() -> String {
     format!("^\\s*[0-9]+\\s*({})\\s*$", any_case(units))
 }
 
-/// Returns the alternatives of a regular expression that match these names in any case.
 fn any_case<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let letter = |c: char| match c.is_ascii_alphabetic() {
         true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),

@@ -183,8 +183,8 @@ impl Watcher {
         self.files().flat_map(|file| directories(&file.path)).collect()
     }
 
-    /// Watches the directories that [`directories`] returns for the files, and no others. A directory can change just
-    /// before it is watched, so this repeats until nothing changes, but at most [`MAX_ROUNDS`] times.
+    /// A directory can change just before it is watched, so this repeats until nothing changes, but at most
+    /// [`MAX_ROUNDS`] times.
     fn watch_directories(&mut self) -> Result<(), WatchError> {
         let mut result = Ok(());
         for _ in 0..MAX_ROUNDS {
@@ -197,8 +197,7 @@ impl Watcher {
         result
     }
 
-    /// Watches `directories`, and ends all other watches. Renews existing watches too, because a name may belong to a
-    /// different directory now.
+    /// Renews existing watches too, because a name may belong to a different directory now.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
             // This fails only if the directory or its watch no longer exists.

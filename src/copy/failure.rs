@@ -1,6 +1,4 @@
-//! The ways in which fetching a robots.txt fails. After a failure, an earlier response applies until it expires. Then
-//! everything is disallowed (RFC 9309 §2.3.1.4) until a fetch succeeds, by default until 30 days after the first
-//! failure at most.
+//! The ways in which fetching a robots.txt fails, and when to try again.
 
 use std::time::Duration;
 
@@ -89,8 +87,8 @@ impl Failure {
         matches!(self.error, FetchError::Prohibited(_))
     }
 
-    /// Returns how long to wait before the next fetch. `attempt` counts the failures in a row, from 1. A `Retry-After`
-    /// of the origin decides, within bounds.
+    /// Returns how long to wait before the next fetch; a `Retry-After` decides, within bounds. `attempt` counts the
+    /// failures in a row, from 1.
     pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
         if let Some(requested) = self.retry_after {
             return requested.max(MIN_RETRY_AFTER).min(retry.longest);

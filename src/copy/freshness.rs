@@ -11,9 +11,8 @@ pub struct Freshness(pub Option<Duration>);
 // === impl Freshness ===
 
 impl Freshness {
-    /// Returns `max-age` minus `Age`. Without a `max-age`, returns `Expires` minus `Date`, or minus `received` if there
-    /// is no `Date`. The lifetime is zero for `no-store`, `no-cache` and an `Expires` that is not a date (RFC 9111
-    /// §5.3).
+    /// Returns `max-age` minus `Age`, or else `Expires` minus `Date` (minus `received` if there is no `Date`). The
+    /// lifetime is zero for `no-store`, `no-cache` and an `Expires` that is not a date (RFC 9111 §5.3).
     pub fn from_headers(headers: &HeaderMap, received: SystemTime) -> Self {
         let max_age = headers
             .get_all(header::CACHE_CONTROL)

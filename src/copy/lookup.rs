@@ -95,12 +95,10 @@ impl Lookup {
     }
 }
 
-/// The failure if the request stopped waiting while the fetch was running.
 static PENDING: &Failure = &Failure {
     error: FetchError::Pending,
     retry_after: None,
 };
-/// The failure if the request stopped waiting before the fetch had started.
 static QUEUED: &Failure = &Failure {
     error: FetchError::Queued,
     retry_after: None,

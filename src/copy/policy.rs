@@ -63,7 +63,7 @@ pub struct Retry {
     /// Delay after a 429 or 503 without `Retry-After`.
     pub busy: Duration,
     /// Maximum delay, even if the server asks for a longer one. To every delay, a random part of at most a tenth is
-    /// added, so the actual delay can be longer than this maximum.
+    /// added.
     pub longest: Duration,
 }
 

@@ -1,8 +1,8 @@
 //! Everything that is known of one origin's robots.txt. Each fetch turns the state into a new one. The state and the
 //! current time say what applies to the origin, and whether to fetch again.
 //!
-//! Times are wall-clock times, because copies outlive a restart. If the clock was set back, a response can seem to come
-//! from the future. A response from more than a minute in the future counts as expired, and robotgate fetches again.
+//! Times are wall-clock times, because copies outlive a restart. A response from more than a minute in the future shows
+//! that the clock was set back, and counts as expired.
 
 mod amend;
 mod answer;
@@ -30,7 +30,6 @@ pub struct OriginState {
     failing: Option<FailureSeries>,
     /// The last copy with rules. It stays if a later response says that there is no robots.txt.
     last_good: Option<Arc<RobotsCopy>>,
-    /// Whether another robotgate of the fleet made the last fetch.
     shared: bool,
 }
 
@@ -62,7 +61,6 @@ enum Content {
     Soft404,
 }
 
-/// Failed fetches in a row.
 #[derive(Debug, Clone, PartialEq)]
 struct FailureSeries {
     since: SystemTime,
@@ -192,9 +190,9 @@ impl OriginState {
         }
     }
 
-    /// Returns what applies to the origin at `now`. A response applies until it expires. Then nothing is allowed until
-    /// a fetch succeeds, or until the origin has failed for [`deny_for`](super::Unreachable::deny_for). After that,
-    /// [`then`](super::Unreachable::then) decides, unless the egress guard refuses the origin.
+    /// Returns what applies to the origin at `now`: the last response until it expires, and then a denial until the
+    /// origin has failed for [`deny_for`](super::Unreachable::deny_for). After that, [`then`](super::Unreachable::then)
+    /// decides, unless the egress guard refuses the origin.
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
             return answered.answer();
@@ -465,7 +463,6 @@ fn can_be(now: SystemTime) -> bool {
     now >= SystemTime::UNIX_EPOCH + EARLIEST
 }
 
-/// Returns the time from `since` to `now`, or zero if the clock ran backwards.
 fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }

@@ -49,7 +49,7 @@ struct RawEntry<'a>(Option<Cow<'a, str>>, Option<bool>);
 // === impl TdmRep ===
 
 impl TdmRep {
-    /// Parses the file. Skips elements without a valid `location` and `tdm-reservation`. A file that is not a JSON
+    /// Parses the file, without elements that lack a valid `location` or `tdm-reservation`. A file that is not a JSON
     /// array has no entries.
     #[must_use]
     pub fn parse(file: &[u8]) -> Self {
@@ -206,7 +206,6 @@ impl<'de> Visitor<'de> for RawEntry<'de> {
 mod tests {
     use super::*;
 
-    /// Returns the number of the entry that matches, and whether it reserves the right to mining.
     fn find(file: &str, path: &str) -> Option<(u32, bool)> {
         let found = TdmRep::parse(file.as_bytes()).find(path.as_bytes(), &mut usize::MAX.clone());
         found

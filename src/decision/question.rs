@@ -35,8 +35,8 @@ pub struct Subject {
 /// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The path is visible. If it is `/robots.txt` and `alone` is true, no rule can disallow the request. `alone` means
-    /// that the request is a GET or HEAD, and that its header fields name no other resource.
+    /// The path is visible. `alone` means that the request is a GET or HEAD and that its header fields name no other
+    /// resource; no rule can then disallow `/robots.txt`.
     Path { alone: bool },
     /// A CONNECT. If robotgate does not intercept it, the decision applies to the origin as a whole.
     Tunnel {
@@ -144,8 +144,8 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question whether a request for a URL is allowed. For HTTPS that robotgate does not intercept,
-    /// the question is about the CONNECT. `exception` is the reason in the `[[https.tunnel]]` entry for the host.
+    /// Creates the question whether a request for a URL is allowed, or its CONNECT if robotgate does not intercept it.
+    /// `exception` is the reason in the `[[https.tunnel]]` entry for the host.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -188,9 +188,9 @@ impl Question {
         }
     }
 
-    /// Returns `exempt` for a host in the bot's `exempt-hosts`, or else the bot's enforcement. For a client that is no
-    /// configured bot, returns the enforcement of the terms. A client whose proof is wrong, or missing although it is
-    /// required, gets `enforce`. So does an unidentified client that has a proof or sends several User-Agent fields.
+    /// Returns the enforcement of the configured bot (`exempt` for a host in its `exempt-hosts`), or of the terms for
+    /// other clients. A client with a wrong proof, or without a required one, gets `enforce`, and so does an
+    /// unidentified one that has a proof or sends several User-Agent fields.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,

@@ -11,8 +11,8 @@ pub enum Basis {
     Configuration,
     /// The destination, or the client's proof. A replay takes such a decision from the log.
     Network,
-    /// When requests come, or how many. A replay takes such a decision from the log. But if the verdict is `deny`
-    /// because the `Crawl-delay` is too long, the replay decides again.
+    /// When requests come, or how many. A replay takes such a decision from the log, unless the `Crawl-delay` is too
+    /// long.
     Clock,
 }
 
@@ -34,8 +34,8 @@ macro_rules! reasons {
         phrase: $phrase:literal, sentence: $sentence:literal, what_to_do: $todo:literal,
     })+) => {
         words! {
-            /// Why a decision has its verdict. The words, in the header, the log and the metrics, are valid tokens of a
-            /// structured field (RFC 9651 §3.3.4). The order is that of the documentation.
+            /// Why a decision has its verdict, in the order of the documentation. The words are valid tokens of a
+            /// structured field (RFC 9651 §3.3.4).
             pub enum Reason {
                 $($(#[$doc])+ $name = $word,)+
             }
@@ -64,9 +64,9 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns one sentence for people. It does not quote the rule, because callers show the rule next to it.
-            /// For a reason that can allow or refuse, the sentence fits the refusal.
-            /// [`Decision::sentence`](super::Decision::sentence) returns the right one for a decision.
+            /// Returns one sentence for people, which does not quote the rule. For a reason that can allow or refuse,
+            /// it fits the refusal: [`Decision::sentence`](super::Decision::sentence) returns the right one for a
+            /// decision.
             pub const fn sentence(self) -> &'static str {
                 match self {
                     $(Reason::$name => $sentence,)+

@@ -9,8 +9,6 @@ use crate::{
 
 /// Returns what these fields say about `purposes`. `is_bot` says whether a name in an `X-Robots-Tag` field is the
 /// bot's.
-///
-/// A `Content-Usage` field with a syntax error says nothing.
 pub(super) fn said(
     fields: &HeaderMap,
     policy: &UsagePolicy,
@@ -55,8 +53,8 @@ pub(super) fn said(
 /// Returns the labels in an `X-Robots-Tag` field that apply to the bot. In `examplebot: noai, noimageai`, both
 /// directives apply only to `examplebot`.
 ///
-/// A colon can follow a bot's name or a directive, as in `unavailable_after: 25 Jun 2010 15:00:00`. The text before a
-/// colon counts as a bot's name if it is no known directive, and a known directive or nothing follows the colon.
+/// A colon can also follow a directive, as in `unavailable_after: 25 Jun 2010 15:00:00`. So the text before a colon
+/// counts as a bot's name only if it is no known directive, and a known directive or nothing follows the colon.
 fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Label> {
     let mut applies = true;
     value.split(|byte| *byte == b',').filter_map(move |item| {

@@ -51,7 +51,7 @@ struct Ruling {
 // === impl Question ===
 
 impl Question {
-    /// Decides the question. `robots` looks up the origin's robots.txt, and `tdmrep` its `tdmrep.json`. Each is called
+    /// Decides the question. `robots` and `tdmrep` look up the origin's robots.txt and `tdmrep.json`, and are called
     /// only if the file matters. `prohibited` says why bots must not reach the origin.
     ///
     /// # Errors
@@ -82,10 +82,10 @@ impl Question {
         decision
     }
 
-    /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin.
+    /// Decides the question if that needs no robots.txt.
     ///
-    /// This step also allows a request for the robots.txt itself (RFC 9309 §2.2.2), or from an exempt bot, unless it
-    /// refuses the request for another reason.
+    /// Also allows a request for the robots.txt itself (RFC 9309 §2.2.2), or from an exempt bot, unless it refuses the
+    /// request for another reason.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &self.scope) {
@@ -149,8 +149,8 @@ impl Question {
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // The statements take too much work. With less than `BUDGET`, the caller decides again with `BUDGET`. With
-            // `BUDGET`, leave the statements out; but if one of them could refuse the request, the request is denied.
+            // With less than `BUDGET`, the caller decides again with `BUDGET`. With `BUDGET`, leave the statements out,
+            // unless one of them could refuse the request.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }
@@ -237,8 +237,7 @@ impl NeedsCopy {
     /// Decides like [`decide`](Self::decide), but only if that takes a few milliseconds at most.
     ///
     /// # Errors
-    /// Returns the question and `lookup` if deciding would take longer. This is rare, unless the robots.txt or the path
-    /// was made to take long.
+    /// Returns the question and `lookup` if deciding would take longer.
     pub fn decide_at_once(self, lookup: Lookup) -> Result<Ruled, Box<(Self, Lookup)>> {
         match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
             Some(found) => Ok(self.ruled(found, lookup)),

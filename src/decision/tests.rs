@@ -196,7 +196,6 @@ fn names_user(robots_identity: RobotsIdentity<'_>) -> Decision {
     without_copy(question).expect("a decision without a copy")
 }
 
-/// Returns the refusal of a CONNECT that robotgate would intercept. `None` if only the requests in it are decided.
 fn before_interception(robots_identity: RobotsIdentity<'_>) -> Option<Decision> {
     tunnel(robots_identity).before_interception(None)
 }

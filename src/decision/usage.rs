@@ -63,7 +63,6 @@ impl UsageReport {
         }
     }
 
-    /// Returns whether an enforced statement forbids a use.
     pub(super) fn refuses(&self) -> bool {
         self.said.iter().any(UseStatement::refuses)
     }
@@ -127,7 +126,6 @@ impl Question {
         Some(())
     }
 
-    /// Adds what the robots.txt says about the site as a whole.
     pub(super) fn add_usage_of_site(&self, report: &mut UsageReport, agent: Agent<'_>) {
         let usage = agent.usage_of_site();
         let mut is_refused_everywhere = false;
@@ -165,8 +163,7 @@ impl Question {
 // === impl Decision ===
 
 impl Decision {
-    /// Returns whether the decision still needs the site's `tdmrep.json`. It does if the site is no FTP site, the bot
-    /// does text and data mining, `usage.tdmrep` is not off, and nothing refuses the request yet.
+    /// Returns whether the decision still needs the site's `tdmrep.json`.
     pub(super) fn needs_tdmrep(&self) -> bool {
         // The TDM Reservation Protocol is for web sites, not for FTP.
         let is_web = self.target().origin.scheme != Scheme::Ftp;

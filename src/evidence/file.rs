@@ -21,7 +21,6 @@ pub(super) struct EvidenceFile {
     pub(super) id: u64,
 }
 
-/// What one write stores, and the limits that it applies.
 pub(super) struct Batch<'a> {
     pub(super) texts: &'a [(Sha256, &'a [u8])],
     pub(super) seen: &'a [Sighting],
@@ -32,7 +31,6 @@ pub(super) struct Batch<'a> {
     pub(super) max_bytes: u64,
 }
 
-/// What the file contains after a write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct WriteOutcome {
     pub(super) texts: u64,
@@ -44,7 +42,6 @@ pub(super) struct WriteOutcome {
     pub(super) crowded_out: Vec<Sha256>,
 }
 
-/// How to open the store's file, and what it is called in errors.
 pub(super) const EVIDENCE: DatabaseKind<EvidenceFile> = DatabaseKind {
     name: "the store of evidence",
     loss: "Decisions that are based on texts in the damaged file cannot be replayed without that file",
@@ -78,7 +75,7 @@ impl EvidenceFile {
         Ok(Self { database, id })
     }
 
-    /// Writes a batch in one transaction, and removes what is old or has no room. If this fails, nothing is changed.
+    /// If this fails, nothing is changed.
     pub(super) fn write(&self, batch: &Batch<'_>) -> Result<WriteOutcome, FileError> {
         let mut transaction = self.database.begin_write()?;
         // Without this, the next opening after a kill would read the whole file to repair it.
@@ -184,7 +181,6 @@ const VERSION_KEY: &str = "version";
 const ID_KEY: &str = "id";
 const BYTES_KEY: &str = "bytes";
 const ROWS_KEY: &str = "history-bytes";
-/// Version of the file's format.
 pub(super) const VERSION: u64 = 1;
 /// Maximum number of texts and versions that one write removes because they are old or take too much room.
 const MAX_REMOVED: usize = 10_000;

@@ -63,8 +63,8 @@ impl<'t> HistoryTables<'t> {
         })
     }
 
-    /// Adds a version. If the origin's version at the time of `seen` has the same text, updates that version instead.
-    /// Also updates `bytes`, the size of the history.
+    /// Adds a version, or updates the origin's version at the time of `seen` if that has the same text. Also updates
+    /// `bytes`, the size of the history.
     pub(super) fn note(&mut self, seen: &Sighting, bytes: &mut u64) -> Result<(), FileError> {
         let (origin, at) = (&*seen.origin, micros_since_1970(seen.at));
         let sha256 = seen.text.map(|text| text.sha256.0);
@@ -98,7 +98,6 @@ impl<'t> HistoryTables<'t> {
         Ok(())
     }
 
-    /// Removes the oldest version of an origin that has more than [`MAX_VERSIONS`].
     fn keep_few(&mut self, origin: &str, bytes: &mut u64) -> Result<(), FileError> {
         let oldest = {
             let mut versions = self.versions.range((origin, 0)..=(origin, u64::MAX))?;

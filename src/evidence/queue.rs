@@ -29,14 +29,12 @@ pub(super) struct Queue {
     known: HashMap<Sha256, u32>,
     /// The answers of sites that wait to be written.
     seen: Vec<Sighting>,
-    /// By the hash of the origin: its last answer, and the day on which this process recorded it. Can be incomplete, to
-    /// save memory.
+    /// By the hash of the origin: its last answer, and the day on which this process recorded it. Can be incomplete.
     noted: HashMap<u64, (Option<SeenText>, u32)>,
     hasher: RandomState,
     pub(super) closed: bool,
 }
 
-/// Texts and answers that are written in one transaction, and the callers that wait for the result.
 #[derive(Debug, Default)]
 pub(super) struct TakenTexts {
     pub(super) texts: HashMap<Sha256, Arc<[u8]>>,
@@ -118,8 +116,7 @@ impl Queue {
         }
     }
 
-    /// Queues the texts and answers again after a failed write. Returns the channels to all callers that wait, even to
-    /// those that came during the write.
+    /// Queues the data of a failed write again. Returns the channels to all callers that wait, also to later ones.
     pub(super) fn give_back(&mut self, mut taken: TakenTexts) -> Vec<oneshot::Sender<bool>> {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);

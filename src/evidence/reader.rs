@@ -78,8 +78,7 @@ impl EvidenceReader {
     fn read_now<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let transaction = match Builder::new().set_cache_size(CACHE).open_read_only(&self.path) {
             Ok(database) => database.begin_read()?,
-            // The proxy was killed while it had the file open. Opening the file for writing repairs it, and `patiently`
-            // tries again after `Locked`.
+            // The proxy was killed while it had the file open. Opening the file for writing repairs it.
             Err(redb::DatabaseError::RepairAborted) => {
                 drop(open_existing(&EVIDENCE, &self.path, CACHE)?);
                 return Err(FileError::Locked);

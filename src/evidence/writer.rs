@@ -32,8 +32,7 @@ pub(super) struct Shared {
     work: Condvar,
     /// Signalled after each write, even if it failed.
     done: Condvar,
-    /// The digest and the text of the current configuration, which is stored again if the store's file is deleted or
-    /// replaced.
+    /// The current configuration, which is stored again if the store's file is deleted or replaced.
     config: Mutex<(Sha256, Arc<str>)>,
     pub(super) trouble: Trouble,
     pub(super) is_failing: AtomicBool,

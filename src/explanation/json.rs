@@ -31,7 +31,6 @@ struct Object<'a> {
     bot: Option<&'a str>,
     /// The bot's product token that the robots.txt names, or else the bot's first token.
     agent: Option<&'a str>,
-    /// Why no bot was identified.
     unidentified: Option<&'static str>,
     needs_proof: bool,
     /// The form of the path that robotgate decided by: `sent`, `normalized` or `strict`.

@@ -39,7 +39,7 @@ impl<K: Copy + Eq + Hash, T> Queue<K, T> {
         }
     }
 
-    /// Queues a task and returns its number. Returns `None` if the key already has `most` tasks.
+    /// Returns `None` if the key already has `most` tasks.
     pub(super) fn enter(&mut self, key: K, most: usize, task: T) -> Option<u64> {
         let share = self.shares.entry(key).or_insert_with(|| Share {
             running: 0,
@@ -90,8 +90,6 @@ impl<K: Copy + Eq + Hash, T> Queue<K, T> {
         Some(task)
     }
 
-    /// Returns whether a long task of `key` should end because of a waiting task: one of the same key, or of a key with
-    /// fewer running tasks.
     pub(super) fn should_give_way(&self, key: K) -> bool {
         let running = self.running_of(key);
         let has_right = |other: &K| *other == key || self.running_of(*other) < running;

@@ -108,7 +108,6 @@ impl Hop {
     }
 }
 
-/// Skips informational responses (1xx).
 async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     for _ in 0..=MAX_INFORMATIONAL {
         let head = session.head().await?;

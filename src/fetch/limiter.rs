@@ -31,7 +31,7 @@ pub enum Name {
     Operators,
 }
 
-/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. Any further slow fetch ends
+/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits; any further slow fetch ends
 /// early if a fetch of the same requester, or of one with fewer running fetches, waits.
 #[derive(Debug)]
 pub struct FetchLimiter {

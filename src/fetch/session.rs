@@ -37,8 +37,8 @@ pub(super) struct Session {
 // === impl Session ===
 
 impl Session {
-    /// Uses an existing HTTP/2 connection to one of the checked `addresses` if `wanted` allows it. Otherwise opens a
-    /// connection to the first address that accepts one. `upstream` gets the last address that was tried.
+    /// Uses an existing HTTP/2 connection to one of the checked `addresses` if `wanted` allows it, or else connects to
+    /// the first address that accepts. `upstream` gets the last address that was tried.
     pub(super) async fn connect(
         fetcher: &Fetcher,
         origin: &Origin,
@@ -103,7 +103,6 @@ impl Session {
         .await
     }
 
-    /// Fails if the server sends nothing for too long.
     async fn with_silence_timeout<T>(
         &mut self,
         mut poll: impl FnMut(&mut Server, &mut Context<'_>) -> Poll<Result<T, Fault>>,

@@ -5,15 +5,12 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
-    /// The client calls the fleet's server. `failures` counts the failures in a row, and `last` is the time of the last
-    /// one that counts. A failed call that began before `last` does not count, so that a single stall of the server
-    /// does not open the breaker.
+    /// The client calls the fleet's server. A failed call that began before the `last` counted failure does not count,
+    /// so that a single stall of the server does not open the breaker.
     Closed { failures: u32, last: Option<Instant> },
-    /// The client makes no calls. A probe is due at `until`. If that probe fails, the next one comes after twice the
-    /// `pause`, at most [`LONGEST_PAUSE`].
+    /// The client makes no calls. A probe is due at `until`.
     Open { until: Instant, pause: Duration },
-    /// A probe is running, and the client makes no other calls. If the probe fails, the next one comes after twice the
-    /// `pause`, at most [`LONGEST_PAUSE`].
+    /// A probe is running, and the client makes no other calls.
     HalfOpen { pause: Duration },
 }
 
@@ -61,7 +58,6 @@ impl Breaker {
         true
     }
 
-    /// Records that the fleet's server refused a call or ended the connection, which opens a closed breaker at once.
     /// Returns whether this opened the breaker.
     pub(super) fn call_refused(&mut self, now: Instant) -> bool {
         let was_closed = self.is_closed();
@@ -74,8 +70,8 @@ impl Breaker {
         was_closed
     }
 
-    /// Returns whether a failure that counts came after `time`, without a success after it. Returns `true` while the
-    /// breaker is not closed.
+    /// Returns whether a failure that counts came after `time`, without a success after it, or the breaker is not
+    /// closed.
     pub(super) fn has_failed_since(self, time: Instant) -> bool {
         match self {
             Self::Closed { last, .. } => last.is_some_and(|last| last > time),
@@ -83,8 +79,7 @@ impl Breaker {
         }
     }
 
-    /// Returns how long to wait for the next probe. If this is zero, the probe has begun. `None` if the breaker is
-    /// closed or a probe is running.
+    /// Returns how long to wait for the next probe: zero if it begins now, `None` if it is running or not needed.
     pub(super) fn begin_probe(&mut self, now: Instant) -> Option<Duration> {
         let Self::Open { until, pause } = *self else {
             return None;
@@ -96,8 +91,6 @@ impl Breaker {
         Some(left)
     }
 
-    /// Records whether the probe succeeded. If it did, the breaker closes; otherwise the next probe follows after a
-    /// pause.
     pub(super) fn probed(&mut self, succeeded: bool, now: Instant) {
         let Self::HalfOpen { pause } = *self else { return };
         let pause = (pause * 2).min(LONGEST_PAUSE);
@@ -117,8 +110,7 @@ const CLOSED: Breaker = Breaker::Closed {
 };
 /// After this many consecutive failures, the breaker opens.
 const MAX_FAILURES: u32 = 3;
-/// The pause between a failure that opens the breaker and the next probe. After each failed probe, it doubles, up to
-/// [`LONGEST_PAUSE`].
+/// The pause before the first probe. After each failed probe, it doubles, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 

@@ -26,7 +26,6 @@ use super::{
 };
 use crate::text::plain_message;
 
-/// A connection to the fleet's server, with a circuit breaker.
 pub(super) struct FleetClient {
     /// Weak, so that background tasks do not keep the client alive.
     this: Weak<Self>,
@@ -34,10 +33,8 @@ pub(super) struct FleetClient {
     channel: String,
     /// A probe writes this key, to test whether the fleet's server accepts writes.
     probe_key: String,
-    /// Handles the messages on `channel`.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// `None` while the breaker is open. Only a probe stores a connection, shortly before the breaker closes. Code that
-    /// removes the connection must hold the lock of the breaker.
+    /// `None` while the breaker is open. Lock the breaker to remove the connection.
     connection: ArcSwapOption<Connection>,
     /// Number of attempts to connect so far. The number of the attempt identifies a connection.
     connections: AtomicU64,
@@ -105,7 +102,6 @@ impl FleetClient {
         client
     }
 
-    /// Returns why the breaker is not closed, or `None` if it is closed.
     pub(super) fn error(&self) -> Option<String> {
         self.error.lock().clone()
     }
@@ -115,8 +111,7 @@ impl FleetClient {
         self.subscription_error.lock().clone().filter(|_| self.is_used())
     }
 
-    /// Returns when this robotgate last began to subscribe, by the fleet server's clock, in microseconds since 1970.
-    /// The caller must ignore messages from before that, because somebody may have sent old messages again.
+    /// The caller must ignore messages from before this time, because somebody may have sent old messages again.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
@@ -129,18 +124,15 @@ impl FleetClient {
         }
     }
 
-    /// Returns whether the breaker is closed.
     pub(super) fn is_used(&self) -> bool {
         self.breaker.lock().is_closed()
     }
 
-    /// Returns whether the breaker is not closed, or a call failed within the last `call_timeout` and none has
-    /// succeeded since. A request that comes now would probably wait in vain too.
+    /// If this is true, a request that comes now would probably wait in vain too.
     pub(super) fn has_just_failed(&self) -> bool {
         self.breaker.lock().has_failed_since(Instant::now() - self.call_timeout)
     }
 
-    /// Runs a script on the fleet's server. Waits for the answer for at most `time_left`.
     pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
         let connection = self.connection.load_full().filter(|_| self.breaker.lock().is_closed());
         let connection = connection.ok_or(Unavailable::NotRun)?;
@@ -149,8 +141,8 @@ impl FleetClient {
         match bounded(time_left, script.invoke_async(&mut connection.redis.clone())).await {
             Ok(value) => {
                 connection.answered();
-                // A background call can have a longer time limit. If it succeeds slowly, do not reset the count of
-                // failures, because a request would not have got this answer in time.
+                // A slow success of a background call, which can have a longer time limit, must not reset the count of
+                // failures.
                 if began.elapsed() <= self.call_timeout {
                     self.breaker.lock().call_succeeded();
                 }
@@ -161,7 +153,6 @@ impl FleetClient {
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
                     // If the fleet's server refuses writes but not reads, the reads would reset the count of failures.
-                    // So open the breaker at once.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
@@ -170,8 +161,8 @@ impl FleetClient {
         }
     }
 
-    /// Records a failure with `note`, which returns whether the breaker opened. If so, drops the connection and starts
-    /// to probe the fleet's server.
+    /// `note` records the failure and returns whether the breaker opened. If so, drops the connection and starts to
+    /// probe the fleet's server.
     fn fail(&self, error: CallError, note: impl FnOnce(&mut Breaker, &CallError) -> bool) {
         {
             let mut breaker = self.breaker.lock();
@@ -186,8 +177,8 @@ impl FleetClient {
         self.probe_in_background();
     }
 
-    /// Opens the breaker if the connection that has ended (`number`) is the current one. Without this, robotgate would
-    /// notice the end only at its next call, and receive no messages until then.
+    /// Without this, robotgate would notice the end of the connection only at its next call, and receive no messages
+    /// until then.
     fn connection_ended(&self, number: u64) {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
@@ -199,7 +190,6 @@ impl FleetClient {
         }
     }
 
-    /// Probes the fleet's server again and again, until a probe succeeds and closes the breaker.
     fn probe_in_background(&self) {
         let this = self.this.clone();
         tokio::spawn(async move {
@@ -232,7 +222,7 @@ impl FleetClient {
         });
     }
 
-    /// Opens a new connection and writes to the fleet's server, because without writes no robotgate can take a lease.
+    /// Also writes to the fleet's server, because without writes no robotgate can take a lease.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
@@ -249,8 +239,7 @@ impl FleetClient {
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
         let () = bounded(self.call_timeout, write.query_async(&mut connection.redis.clone())).await?;
         connection.answered();
-        // Store the connection before subscribing. If the connection then ends, `connection_ended` removes it, and the
-        // caller sees that the probe has failed.
+        // Subscribe only after storing the connection: if it ends, `connection_ended` removes it, and the probe fails.
         self.connection.store(Some(connection.clone()));
         if !self.subscribe(&connection).await {
             self.subscribe_in_background(&connection);
@@ -258,13 +247,11 @@ impl FleetClient {
         Ok(())
     }
 
-    /// Subscribes to `channel` and returns whether that succeeded. Without the messages, this robotgate learns later
-    /// that another one has fetched a copy, because it has to poll.
     async fn subscribe(&self, connection: &Connection) -> bool {
         let mut redis = connection.redis.clone();
         let subscribed = bounded(CONNECT_TIMEOUT, async {
-            // Ask for the time first. Otherwise, a message about an event just after the subscription could seem to be
-            // from before it.
+            // If robotgate asked for the time later, a message just after the subscription could seem to be from before
+            // it.
             let now = TIME.prepare_invoke().invoke_async(&mut redis).await?;
             self.listens_since.store(now, Ordering::Relaxed);
             redis.subscribe(&self.channel).await
@@ -286,7 +273,6 @@ impl FleetClient {
         self.subscription_error.lock().is_none()
     }
 
-    /// Tries to subscribe again and again, until an attempt succeeds or the connection ends.
     fn subscribe_in_background(&self, connection: &Arc<Connection>) {
         let (this, connection) = (self.this.clone(), Arc::downgrade(connection));
         tokio::spawn(async move {
@@ -336,8 +322,7 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
     let mut call = pin!(call);
     let mut answer = timeout(time_left, &mut call).await;
     if answer.is_err() {
-        // On a busy machine, the answer can have arrived although the task that reads it has not run yet. The yields
-        // let it run.
+        // On a busy machine, the task that reads the answer may not have run yet. The yields let it run.
         yield_now().await;
         yield_now().await;
         answer = timeout(Duration::ZERO, call).await;
@@ -353,8 +338,7 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
 /// Maximum time for connecting, and for subscribing. No request waits for them.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
-/// Time limit of the call that asks the fleet's server for its time, as a multiple of `call_timeout`. No request waits
-/// for this call.
+/// Time limit of the call for the server's time, for which no request waits, as a multiple of `call_timeout`.
 const TIME_CALLS: u32 = 10;
 /// The pause after the first failed attempt to subscribe. After each further attempt, it doubles.
 const FIRST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);

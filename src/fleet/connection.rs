@@ -119,7 +119,7 @@ impl Endpoint {
 // === impl Connection ===
 
 impl Connection {
-    /// Resets the count of unread bytes. Call this after a call has got its answer.
+    /// Call this after a call has got its answer.
     pub(super) fn answered(&self) {
         self.unread.clear();
     }
@@ -168,9 +168,8 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// Maximum number of unread bytes. This leaves room for several answers with the largest value
-/// ([`MAX_BYTES`](super::value::MAX_BYTES)), because the answers to several calls can arrive before the first call
-/// reads its answer.
+/// Maximum number of unread bytes. The answers to several calls, each with the largest value
+/// ([`MAX_BYTES`](super::value::MAX_BYTES)), can arrive before the first call reads its answer.
 const MAX_UNREAD: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -29,10 +29,8 @@ use crate::{
     origin::Origin,
 };
 
-/// What a robotgate that needs a robots.txt copy gets from the fleet.
 #[derive(Debug)]
 pub(crate) enum CopyOrLease {
-    /// The copy that another robotgate fetched.
     Copy(OriginState),
     Fetch(FetchTask),
 }
@@ -49,13 +47,12 @@ pub(crate) struct FetchTask {
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
-    /// The fencing token. `None` if the fleet's server did not answer in time and may or may not have granted the
-    /// lease.
+    /// The fencing token. `None` if it is unknown whether the fleet's server has granted the lease.
     token: Option<i64>,
 }
 
-/// The keys of a document on the fleet's server. Each contains the document's name in braces. A Redis cluster, which
-/// robotgate does not support, would therefore keep all three on one node.
+/// The keys of a document on the fleet's server. The braces in them are for a Redis cluster, which robotgate does not
+/// support.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) copy: String,
@@ -96,8 +93,7 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // A copy that is not newer than `known` is of no use. Ask again: the server leaves out the copy
-                    // that `seen` identifies.
+                    // Ask again: the server leaves out the copy that `seen` identifies.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }
@@ -125,8 +121,7 @@ impl Fleet {
         CopyOrLease::Fetch(task)
     }
 
-    /// Decodes the value that the fleet's server stores under `key`. If the value must not be used, counts its
-    /// [`CopyRejection`] and returns `None`.
+    /// If the value must not be used, counts its [`CopyRejection`] and returns `None`.
     async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
         let (key, secret, now) = (key.to_owned(), self.channel.secret.clone(), SystemTime::now());
         let takes_long = bytes.len() > LARGE;
@@ -170,8 +165,7 @@ impl Fleet {
         }
     }
 
-    /// Ends a lease and stores the result `fetched` for the other robotgates. Without a result, one of them fetches
-    /// next. Changes nothing if the fleet's server has granted a later lease.
+    /// Stores the result `fetched` for the other robotgates, unless the fleet's server has granted a later lease.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
         let (key, secret) = (lease.keys.copy.clone(), self.channel.secret.clone());
         let encode = move || {
@@ -190,8 +184,8 @@ impl Fleet {
     }
 
     /// Deletes the copies of an origin on the fleet's server, except those of robotgates with another profile or
-    /// User-Agent, and tells all robotgates to forget the origin. The server then refuses the result of a running
-    /// fetch. Returns whether the server deleted the copies and accepted the message.
+    /// User-Agent, and tells all robotgates to forget the origin. Returns whether the server deleted the copies and
+    /// accepted the message.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let tdmrep = self.keys(&SiteDocument::TDMREP, origin);
         if self
@@ -209,9 +203,9 @@ impl Fleet {
         }
     }
 
-    /// Sends a notice to all robotgates of the fleet, this one included. `at` is when the event happened, by the fleet
-    /// server's clock, in microseconds since 1970. `key` can be any key of the origin: only a Redis cluster, which
-    /// robotgate does not support, would use it. Returns whether the server accepted the notice.
+    /// Sends a notice to all robotgates of the fleet, this one included, and returns whether the server accepted it.
+    /// `key` can be any key of the origin, and `at` is when the event happened, by the fleet server's clock, in
+    /// microseconds since 1970.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();
@@ -263,7 +257,7 @@ impl Keys {
     }
 }
 
-/// How long a lease lasts unless its holder renews it. If the holder dies, the others wait at most about this long.
+/// How long a lease lasts unless its holder renews it.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
 /// How long the fleet's server keeps the last token of an origin. Must be longer than any fetch takes.
@@ -273,9 +267,9 @@ const POLL: Duration = Duration::from_millis(250);
 /// Values with more bytes than this are decoded on a blocking thread.
 const LARGE: usize = 16 * 1024;
 
-/// Returns one of three: the stored copy, if the robotgate has not seen it yet; the token of a new lease; or nothing,
-/// if another robotgate holds the lease. If the robotgate that asks holds the lease, it gets a new token, because the
-/// answer to its earlier call was lost.
+/// Returns the stored copy if the robotgate has not seen it yet, the token of a new lease, or nothing if another
+/// robotgate holds the lease. If the robotgate that asks holds the lease, the answer to its earlier call was lost, so
+/// it gets a new token.
 ///
 /// All scripts in this file except [`PUBLISH`] get the keys of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
@@ -301,8 +295,8 @@ redis.call('SET', KEYS[3], string.format('%.0f', token), 'PX', ARGV[4])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token";
 
-/// The beginning of the scripts that only the holder of a lease may run. The first two arguments are the holder's token
-/// and name. If the token is empty, the name is compared with the name in the lease.
+/// The beginning of the scripts that only the holder of a lease may run. The first two arguments are the holder's
+/// token, which can be empty, and the holder's name.
 const IF_HOLDER: &str = r"
 local is_holder
 if ARGV[1] ~= '' then
@@ -329,8 +323,7 @@ return 1";
     Script::new(&[IF_HOLDER, end].concat())
 });
 
-/// Deletes the copy, the lease and the token. Returns the fleet server's time, which the message to the other
-/// robotgates must contain.
+/// Returns the fleet server's time, which the message to the other robotgates must contain.
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

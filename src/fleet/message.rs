@@ -59,8 +59,7 @@ pub(super) async fn deliver(client: Weak<FleetClient>, mut inbox: mpsc::Receiver
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };
-        // Without the fleet server's time, the age of the message is unknown, so drop the message. If it is about a
-        // pause, the robotgate learns of the pause when it next asks for a slot.
+        // Without the fleet server's time, the age of the message is unknown, so drop the message.
         let Some(now) = client.time().await else { continue };
         match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
@@ -120,7 +119,6 @@ impl Channel {
         }
     }
 
-    /// Parses a published message. Returns `None` if the tag is wrong or the text is not valid.
     pub(super) fn read(&self, published: &str) -> Option<Message> {
         let Some(secret) = &self.secret else {
             return Message::parse(published);
@@ -131,8 +129,7 @@ impl Channel {
         Message::parse(text)
     }
 
-    /// A tag covers the name of the channel, so that fleets with the same key but other channels do not accept each
-    /// other's messages.
+    /// The name of the channel keeps fleets with the same key from accepting each other's messages.
     fn tagged(&self, text: &str) -> Vec<u8> {
         [self.name.as_bytes(), b"\0", text.as_bytes()].concat()
     }
@@ -141,9 +138,8 @@ impl Channel {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns the notice of a message, or `None` if the message is too old, from the future, or not newer than the
-    /// last one of its kind and origin. `now` is the fleet server's time. Messages from before `since`, when this
-    /// robotgate subscribed, are refused, because it may have accepted them before a restart.
+    /// Returns `None` if the message is too old, from the future, or not newer than the last one of its kind and
+    /// origin. Refuses messages from before `since`, because this robotgate may have accepted them before a restart.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
         // Keep the map small.

@@ -28,7 +28,6 @@ pub(crate) enum SlotReservation {
     TooLate(Duration),
 }
 
-/// How long to wait for the next slot at an origin, and whether requests to the origin are paused now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextSlot {
     pub(crate) wait: Duration,
@@ -38,9 +37,8 @@ pub(crate) struct NextSlot {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reserves the next slot at an origin, at least `gap` after the previous one and at most `longest_wait` away.
-    /// Returns `None` if the fleet's server gives no valid answer within `time_left`, or has just failed to answer
-    /// another request. A slot cannot be given back.
+    /// Reserves the next slot at an origin, which cannot be given back. Returns `None` if the fleet's server gives no
+    /// valid answer within `time_left`, or has just failed to answer another request.
     pub(crate) async fn reserve(
         &self,
         origin: &Origin,
@@ -53,7 +51,7 @@ impl Fleet {
         }
         let longest_wait = micros(longest_wait);
         let slot = parse_reservation(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
-        // The script that the server runs never returns a wait above these limits. Ignore an answer that has one.
+        // The script never returns a wait above these limits.
         let is_sound = match slot {
             SlotReservation::Reserved(wait) => micros(wait) <= longest_wait,
             SlotReservation::Paused(wait) | SlotReservation::TooLate(wait) => {
@@ -63,8 +61,7 @@ impl Fleet {
         is_sound.then_some(slot)
     }
 
-    /// Returns how long to wait for the next slot at an origin, without reserving it. `None` if the fleet's server
-    /// gives no valid answer.
+    /// Reserves nothing. Returns `None` if the fleet's server gives no valid answer.
     pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<NextSlot> {
         let answer = self.ask_for_slot(origin, gap, -1, self.client.call_timeout).await?;
         let [_, wait, pause] = numbers(&answer)?;
@@ -90,8 +87,7 @@ impl Fleet {
         self.client.call(&reserve, time_left).await.ok()
     }
 
-    /// Tells the fleet's server of a request that was sent without a slot, so that a gap follows it too. Does not wait
-    /// for the answer.
+    /// Tells the fleet's server of a request that was sent without a slot, so that a gap follows it too. Does not wait.
     pub(crate) fn note_request(self: &Arc<Self>, origin: &Origin) {
         if !self.is_used() {
             return;
@@ -102,8 +98,8 @@ impl Fleet {
         });
     }
 
-    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago. If this
-    /// makes the pause longer, also tells the other robotgates. Does not wait. `asked` and `spread` are as in
+    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago and, if this
+    /// makes the pause longer, the other robotgates. `asked` and `spread` are as in
     /// [`Limiter::note_busy`](crate::pace::Limiter::note_busy).
     pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
         if !self.is_used() {
@@ -114,9 +110,8 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // A response begins a new incident only if its request was sent after the last incident began. Report a
-            // request as older by `NEWS`, because it may have been sent before this robotgate knew of an incident that
-            // another robotgate had reported.
+            // The request may have been sent before this robotgate knew of the last incident. So report it as older by
+            // `NEWS`, or it would begin a new incident.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
@@ -166,11 +161,8 @@ local now = time[1] * 1000000 + time[2]";
 
 /// Reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the pause
 /// (`until`), when the last incident `began`, and the number `n` of incidents that began without a `Retry-After` and
-/// are not forgotten yet. An incident begins with a 429 or 503. A later 429 or 503 belongs to the same incident if its
-/// request was sent before the incident began.
-///
-/// Ignores values that no script writes, such as a pause of more than a day. Otherwise, a wrong clock or value on the
-/// server could stop the robotgates forever.
+/// are not forgotten yet. Ignores values that no script writes, such as a pause of more than a day, because one of them
+/// could stop the robotgates forever.
 const STATE: &str = "
 local function number(text, largest)
   local value = type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') and tonumber(text)
@@ -187,8 +179,8 @@ local function keep(...)
 end
 ";
 
-/// Reserves a slot, unless there is a pause or the slot is too far away. The arguments are the gap and the longest
-/// wait. Returns whether it reserved a slot, how far away the slot is, and how much of a pause is left.
+/// Reserves a slot, unless there is a pause or the slot is too far away. Returns whether it reserved a slot, how far
+/// away the slot is, and how much of a pause is left.
 static RESERVE: LazyLock<Script> = LazyLock::new(|| {
     script(
         CLOCK,
@@ -215,8 +207,8 @@ return 1",
 
 static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
 
-/// Does the same as `pace::backoff`. The arguments are the `Retry-After`, the age of the request, and the spread.
-/// Returns whether the pause became longer, how much of it is left if it did, and the fleet server's time.
+/// Does the same as `pace::backoff`. Returns whether the pause became longer, how much of it is left if it did, and the
+/// fleet server's time.
 const NOTE_BUSY: &str = "
 local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_new = request_began > began

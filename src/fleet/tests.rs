@@ -162,14 +162,12 @@ fn site() -> Origin {
     "https://a.example".parse().expect("an origin")
 }
 
-/// Returns what a robotgate knows of an origin after it fetched the robots.txt `body` at the time `at`.
 fn fetched(body: &str, at: SystemTime) -> OriginState {
     let policy = Policy::default();
     let answer = Fetched::Response(OriginResponse::new(200, body));
     OriginState::unknown().after(answer.meaning(&policy, at), 200, Freshness::default(), at, 0.0, &policy)
 }
 
-/// Ends a lease as if the robots.txt `body` had just been fetched.
 async fn share(gate: &Fleet, lease: Lease, body: &str) {
     gate.end(lease, Some(Arc::new(fetched(body, SystemTime::now())))).await;
 }
@@ -196,7 +194,6 @@ fn granted(lease: Option<Lease>) -> Lease {
     lease.expect("the server answers")
 }
 
-/// Asks for a robots.txt copy or a lease while the fleet's server does not answer.
 async fn ask_in_vain(gate: &Fleet) -> Option<Lease> {
     match ask(gate, &OriginState::unknown()).await {
         CopyOrLease::Fetch(task) => {

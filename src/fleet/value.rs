@@ -62,8 +62,7 @@ pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>)
     (value.len() <= MAX_BYTES).then_some(value)
 }
 
-/// Decodes the bytes that the fleet's server stores under `key`, without panicking. Parsing a large text can take half
-/// a millisecond.
+/// Never panics. Parsing a large text can take half a millisecond.
 pub(super) fn decode(
     key: &str,
     value: &[u8],
@@ -94,8 +93,7 @@ pub(super) fn decode(
         None => None,
     };
     let state = head.state.restore(text.as_deref()).ok_or(CopyRejection::Corrupt)?;
-    // Another robotgate could not fetch because its configuration prohibits the origin. The configuration of this one
-    // may allow it, so retry at once.
+    // The other robotgate's configuration prohibits the origin, but this one's may allow it.
     let state = if state.is_prohibited() {
         state.retrying_now()
     } else {
@@ -110,8 +108,7 @@ pub(super) fn decode(
     }
 }
 
-/// Returns how long the fleet's server should store a state. This is longer than the copy is valid, because the ETag of
-/// an expired copy is still useful.
+/// Returns a longer time than the copy is valid, because the ETag of an expired copy is still useful.
 pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
     let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
     left.unwrap_or_default().min(LONGEST_LIFE) + DAY

@@ -58,7 +58,6 @@ pub(super) struct Slot {
     pub(super) refusals: Box<[(Refusal<Arc<str>>, u32)]>,
 }
 
-/// Maximum numbers of bots, sites and refusals that a slot keeps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotLimits {
     pub(super) bots: usize,
@@ -213,7 +212,6 @@ impl SpanCounts {
     }
 }
 
-/// Returns the `limit` entries with the largest `size` in descending order.
 fn largest<K: Clone + Eq + Hash, V: Clone>(
     counts: &HashMap<K, V>,
     limit: usize,

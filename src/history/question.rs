@@ -46,8 +46,7 @@ impl HistoryQuestion<'_> {
         self.site.is_none_or(|site| *refusal.site == *site) && self.bot.is_none_or(|bot| *refusal.bot_label == *bot)
     }
 
-    /// Calls `put` with the name of a series and a number to add to it, for each count in `slot` that the question is
-    /// about.
+    /// Calls `put` with the name of a series and a number for each count in `slot` that the question is about.
     pub(super) fn each(&self, slot: &Slot, put: &mut impl FnMut(&Arc<str>, u32)) {
         let mut put_verdicts = |name: Option<&Arc<str>>, verdicts: &ByVerdict| {
             for (_, series, count) in verdicts.iter().filter(|(handling, ..)| self.has(*handling)) {

@@ -104,8 +104,7 @@ pub struct SiteRow {
     pub failing_since: Option<Timestamp>,
 }
 
-/// The time that a report covers, in seconds since 1970. It includes `from`, but not `until`. Both are multiples of
-/// `step`.
+/// The time that a report covers, in seconds since 1970, from `from` to before `until`. Both are multiples of `step`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     from: u64,
@@ -117,9 +116,9 @@ pub(super) struct Span {
 // === impl Span ===
 
 impl Span {
-    /// Chooses the finest resolution that has all counts between `from` and `until` of the question, or else hours.
-    /// Then chooses the shortest step with at most `MAX_POINTS` points. The report can have two points more, because
-    /// both ends are rounded to the step.
+    /// Chooses the finest resolution that has all counts between `from` and `until` of the question, or else hours, and
+    /// then the shortest step with at most `MAX_POINTS` points. The report can have two points more, because both ends
+    /// are rounded to the step.
     pub(super) fn of(question: &HistoryQuestion<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);
@@ -147,8 +146,7 @@ impl Span {
         self.resolution
     }
 
-    /// Returns the resolution of the tables: at least a minute, because the history has no sites and no rules for
-    /// single seconds.
+    /// At least a minute, because the history has no sites and no rules for single seconds.
     pub(super) fn resolution_of_tables(&self) -> Resolution {
         match self.resolution {
             Resolution::Second | Resolution::Minute => Resolution::Minute,
@@ -368,7 +366,6 @@ fn timestamp(seconds: u64) -> Timestamp {
 
 /// Maximum number of points in a chart, before the ends are rounded to the step.
 const MAX_POINTS: u64 = 180;
-/// Maximum number of named series in a chart.
 const MAX_SERIES: usize = 8;
 const DAY: u64 = 24 * 3600;
 /// Possible seconds between two points of a chart. People can easily read these from an axis.

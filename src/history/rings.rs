@@ -8,7 +8,6 @@ use std::{
 use super::counts::{Refusal, SiteCounts, Slot, SlotLimits, SpanCounts};
 use crate::{decision::DecisionKind, text::plain_message};
 
-/// The length of the spans that time is divided into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resolution {
     Second,
@@ -254,7 +253,6 @@ impl Names {
     }
 }
 
-/// Returns roughly how many bytes a name takes.
 fn weight(name: &str) -> usize {
     name.len() + 48
 }

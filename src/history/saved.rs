@@ -49,7 +49,6 @@ struct Versioned {
     version: u32,
 }
 
-/// Gives each name its index.
 #[derive(Default)]
 struct Index<'n> {
     names: Vec<String>,

@@ -344,7 +344,6 @@ fn tables_show_the_counts_of_the_period_and_of_the_one_before() {
         found["failing_sites"][0]["failing_since"],
         "2027-01-15T08:02:00.000000Z"
     );
-    // The history has nothing from before the first sample.
     let found = proxy.report(0, 240, 239, By::Verdict);
     assert_eq!(found["refusals"][0]["before"], serde_json::Value::Null);
 }

@@ -174,7 +174,7 @@ words! {
 }
 
 words! {
-    /// How a changed robots.txt would decide the recent requests to its site. robotgate keeps these requests in memory.
+    /// How a changed robots.txt would decide the recent requests to its site.
     pub enum ChangeEffect {
         /// It would deny some requests that were allowed, and allow none that were denied.
         Stricter = "stricter",
@@ -183,8 +183,8 @@ words! {
         Both = "both",
         /// The rules are the same, or all recent requests would be decided as before.
         None = "none",
-        /// robotgate does not know. Either it did not compare the files, or it could decide none of the recent requests
-        /// again, or it could decide only some of them and found no difference.
+        /// robotgate did not compare the files, or it could not decide all recent requests again and found no
+        /// difference.
         Unknown = "unknown",
     }
 }

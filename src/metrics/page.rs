@@ -109,7 +109,6 @@ impl<'a> Page<'a> {
         self.all_gauges(name, help, [([], value)])
     }
 
-    /// No two series may have the same values of their labels.
     pub(super) fn gauges<'l, const N: usize>(
         &mut self,
         name: &str,

@@ -78,7 +78,6 @@ fn decision(identity: Identity<'_>, verdict: Verdict, reason: Reason) -> Decisio
     Decision::sample(identity, verdict, reason)
 }
 
-/// Returns the lines of the metrics' text that begin with `start`.
 fn lines(metrics: &Arc<Metrics>, start: &str) -> Vec<String> {
     let text = metrics.text(snapshot(), Format::Prometheus);
     let lines = text.lines().filter(|line| line.starts_with(start));
@@ -167,8 +166,7 @@ fn forbidden_uses_are_counted_once_for_each_vocabulary() {
     decision.usage = Some(Box::new(usage));
     meter.decided(&decision);
     meter.decided(&without);
-    // The response forbids AI training once more in Content-Usage, and twice in X-Robots-Tag. Each vocabulary counts
-    // once for this decision.
+    // Each vocabulary counts once for a decision, even if it forbids AI training twice.
     let forbids = |vocabulary| said(vocabulary, Purpose::AiTrain, false, VocabularyPolicy::Report);
     let mut decision = decision;
     decision.add_said(&[Vocabulary::ContentUsage, Vocabulary::XRobotsTag, Vocabulary::XRobotsTag].map(forbids));

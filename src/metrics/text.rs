@@ -484,8 +484,7 @@ impl MetricsCollector {
                 seconds,
             )?;
         }
-        // In the systemd service, `start_seconds` is `None`, because the service cannot read `/proc/stat`. Use the time
-        // when counting started instead.
+        // In the systemd service, `start_seconds` is `None`, because the service cannot read `/proc/stat`.
         page.gauge_f64(
             "process_start_time_seconds",
             "When the process started, in seconds since 1970.",

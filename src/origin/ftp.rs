@@ -42,8 +42,8 @@ pub enum FtpPathError {
 // === impl FtpPath ===
 
 impl FtpPath {
-    /// Parses the path of a URL, up to its fragment. Drops a final `;type=i` or `;type=a`, which says how to transfer
-    /// the file, not which file. Replaces a final `;type=d` by a slash, because it says that the path is a folder.
+    /// Parses the path of a URL, up to its fragment. Drops a final `;type=i` or `;type=a`, and replaces a final
+    /// `;type=d` by a slash, because it says that the path is a folder.
     ///
     /// # Errors
     /// Fails if an [`FtpPathError`] applies: some servers could take such a path for another one, or a part of it for a

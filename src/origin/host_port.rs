@@ -99,8 +99,8 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Returns whether the bytes are a name that needs no normalizing, as nearly all hosts are. A name whose last label
-/// begins with a letter cannot be an address. Returns false for punycode, which needs a full check.
+/// Returns whether the bytes are a name that needs no normalizing, as nearly all hosts are. Its last label begins with
+/// a letter, so it cannot be an address; punycode needs a full check.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;
     for label in bytes.split(|byte| *byte == b'.') {

@@ -350,7 +350,6 @@ mod tests {
         }
     }
 
-    /// Generates the letter as it is or as an escape, with hex digits in either case.
     fn spelt(letter: char) -> impl Strategy<Value = String> {
         let escape = u32::from(letter);
         prop_oneof![

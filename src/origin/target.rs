@@ -184,7 +184,6 @@ pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
     (!is_anonymous, &authority[at + 1..])
 }
 
-/// Returns the origin, the path and query, and whether the URL names a user.
 fn split(url: &str) -> Result<(Origin, &[u8], bool), TargetError> {
     let (scheme, authority, path_and_query) = match TargetForm::of(url.as_bytes()) {
         TargetForm::Absolute {

@@ -10,9 +10,8 @@ use super::{
 
 /// Limits the requests to one origin. `K` identifies a bot, `T` a waiting request.
 ///
-/// [`Step::Go`] gives a request its turn, which lasts until [`ended`](Self::ended). The gap to the next request begins
-/// when the caller reports the request as [`sent`](Self::sent). Until then, no other request that needs a gap gets a
-/// turn, so that the gap does not shrink if connecting takes long.
+/// A request has its turn from [`Step::Go`] until [`ended`](Self::ended). Until it is reported as [`sent`](Self::sent),
+/// no other request that needs a gap gets a turn, so that the gap does not shrink if connecting takes long.
 #[derive(Debug)]
 pub struct Limiter<K, T> {
     queue: Queue<K, T>,
@@ -167,8 +166,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
 
-    /// Returns when a request that already has its turn may be sent, or sent again: when the pause is over, and `gap`
-    /// after the last request was sent.
+    /// Returns when a request that has its turn may be sent: after the pause, and `gap` after the last request.
     pub fn earliest(&self, now: Instant, gap: Duration) -> Instant {
         let last = self.last;
         Reach {
@@ -189,8 +187,7 @@ impl<K: Eq, T> Limiter<K, T> {
         (at > now).then_some(Later { at, cause })
     }
 
-    /// Returns whether this limiter can be dropped, because a new one would decide the same. `longest_gap` is the
-    /// longest gap that a request can have.
+    /// Returns whether a new limiter would decide the same. `longest_gap` is the longest gap that a request can have.
     pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
         let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)
@@ -239,7 +236,6 @@ impl<K: Eq, T> Limiter<K, T> {
     }
 }
 
-/// The times that determine when the next request may be sent.
 #[derive(Clone, Copy)]
 struct Reach {
     /// The present time, or the end of a pause if that is later.
@@ -257,6 +253,5 @@ impl Reach {
 
 /// Maximum number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// The shortest time after which a client is told to retry. `estimate` can be too early, because it does not know when
-/// running requests end.
+/// The shortest time after which to retry: `estimate` does not know when running requests end.
 const SOON: Duration = Duration::from_secs(1);

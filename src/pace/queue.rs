@@ -96,8 +96,8 @@ impl<K: Eq, T> Queue<K, T> {
         Some(waiter.owner)
     }
 
-    /// Removes a request for which `is_meant` is true: the first such request of the first line that has one. Also
-    /// returns the gaps of the requests that would be sent before it if it joined the queue again.
+    /// Removes the first request for which `is_meant` is true. Also returns the gaps before it if it joined the queue
+    /// again.
     pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
         let lines = self.lines.iter().enumerate();
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
@@ -120,7 +120,6 @@ impl<K: Eq, T> Queue<K, T> {
         waiting.map(|waiter| waiter.deadline)
     }
 
-    /// Returns the gaps of the requests that are sent before a new request of `bot`.
     pub(super) fn ahead(&self, bot: &K) -> Option<Ahead> {
         let index = self.lines.iter().position(|line| line.bot == *bot);
         self.ahead_of(index.unwrap_or(self.lines.len()))

@@ -52,7 +52,6 @@ impl Site {
         entered.map_err(|later| (later.at - now).as_secs())
     }
 
-    /// Runs the limiter until nothing more can happen at this time. Returns what happened.
     fn run(&mut self) -> Vec<String> {
         let mut happened = Vec::new();
         loop {

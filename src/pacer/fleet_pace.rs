@@ -21,7 +21,6 @@ use crate::{
     pace::{Cause, Later, PaceLimits, Policy},
 };
 
-/// The fleet, and what to do while its server cannot be used.
 #[derive(Debug, Clone)]
 pub(crate) struct FleetPace {
     pub(crate) fleet: Arc<Fleet>,
@@ -29,15 +28,13 @@ pub(crate) struct FleetPace {
     pub(crate) size: u32,
 }
 
-/// The turn of a request that waits for its slot. It is kept until the slot even if the client leaves, so that a
-/// robotgate never has more than one future slot at an origin.
+/// A turn is kept until its slot even if the client leaves: a robotgate has at most one future slot at an origin.
 struct HeldTurn {
     /// `None` after `take`.
     turn: Option<Turn>,
     until: Instant,
 }
 
-/// Keeps track of how long a request waits, and of the limits that apply to it.
 struct WaitTracker<'p> {
     pacer: &'p Pacer,
     reloaded: watch::Receiver<Option<Policy>>,
@@ -93,8 +90,8 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // `asked + slot` is a little before the slot, because the server answered after `asked`. The
-                        // gap begins there, so that this robotgate is not slower than the fleet requires.
+                        // The server answered after `asked`. The gap begins at `asked`, so that this robotgate is not
+                        // slower than required.
                         break Some(asked + slot);
                     }
                 }

@@ -19,9 +19,8 @@ pub(super) struct FleetSlot {
 // === impl FleetSlot ===
 
 impl FleetSlot {
-    /// Called when the request is sent. Returns the slot's time, at which the gap to the next request begins. If there
-    /// is no slot, or if the request is late or sent again, reports the request to the fleet's server and returns
-    /// `None`: the gap then begins now.
+    /// Returns the slot's time, at which the gap to the next request begins. If there is no slot, or if the request is
+    /// late or sent again, reports the request to the fleet's server and returns `None`: the gap then begins now.
     pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
         let slack = (self.gap / SLACK).max(LEAST_SLACK);
         let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;

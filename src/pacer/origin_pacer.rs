@@ -16,7 +16,6 @@ use tokio::sync::{Notify, oneshot};
 use super::{fleet_slot::FleetSlot, now};
 use crate::pace::{Cause, Later, Limiter, PaceLimits, Policy, Step};
 
-/// How many requests wait at present, over all origins, and how many may wait.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) now: AtomicUsize,
@@ -53,7 +52,7 @@ pub(super) struct WaitingRequest {
     receiver: oneshot::Receiver<Result<Turn, Later>>,
 }
 
-/// The permission to send a request. Drop it when the request has ended. If the request was not sent, no gap follows.
+/// The permission to send a request; drop it when the request has ended. If the request was not sent, no gap follows.
 pub(crate) struct Turn {
     pacer: Arc<OriginPacer>,
     began: Instant,
@@ -74,13 +73,11 @@ pub(crate) struct TooEarly {
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Gives their turns to the requests that may be sent now, and refuses those that would wait too long. Returns when
-    /// to call this again, or `None` if no request waits.
+    /// Returns when to call this again, or `None` if no request waits.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state.lock().limiter.next(now());
-            // The lock must be free here: if the request has just stopped waiting, its turn is dropped below, and that
-            // takes the lock.
+            // The lock must be free here: if the request has stopped waiting, dropping its turn takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
                 Step::Refuse(ticket, later) => drop(ticket.sender.send(Err(later))),
@@ -124,7 +121,6 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Returns whether the task of [`drive`](Self::drive) can end, because no request waits.
     fn is_done(&self) -> bool {
         let mut state = self.state.lock();
         state.is_driven = state.limiter.is_waited_for();
@@ -154,7 +150,7 @@ impl OriginPacer {
 // === impl Present ===
 
 impl Present {
-    /// Counts a waiting request. Returns `None` if too many requests wait.
+    /// Returns `None` if too many requests wait.
     pub(super) fn among(waiting: &Arc<Waiting>) -> Option<Self> {
         let before = waiting.now.fetch_add(1, Ordering::Relaxed);
         let present = Self(waiting.clone());
@@ -229,8 +225,7 @@ impl WaitingRequest {
 
 impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        // If the pacer has already sent the turn, the request is no longer in the queue. Dropping `receiver` then drops
-        // the turn.
+        // If the pacer has already sent the turn, dropping `receiver` drops the turn.
         let left = self.pacer.state.lock().limiter.leave(self.number);
         if left.is_some() {
             self.pacer.changed.notify_one();
@@ -262,7 +257,6 @@ impl Turn {
         }
     }
 
-    /// Records the request's slot, and how long the request waited in all.
     pub(super) fn begin(&mut self, slot: FleetSlot, waited: Duration) {
         self.began = now();
         self.waited = waited;
@@ -315,6 +309,5 @@ impl Drop for Turn {
     }
 }
 
-/// The shortest time after which to retry a request that is refused because too many requests wait or the fleet's
-/// server cannot be used.
+/// The shortest time after which to retry if too many requests wait, or if the fleet's server cannot be used.
 pub(super) const SOON: Duration = Duration::from_secs(1);

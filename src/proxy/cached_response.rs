@@ -50,7 +50,6 @@ pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
 // === impl CachedResponse ===
 
 impl<'a> CachedResponse<'a> {
-    /// Returns the stored response that `lookup` found, if it is complete and was fresh at the time of the lookup.
     pub(super) fn of(lookup: &'a Lookup, policy: &Policy, now: SystemTime) -> Option<Self> {
         let source_fetch = lookup.source_fetch(policy);
         let (fetched, expires) = (source_fetch.fetched?, source_fetch.expires?);

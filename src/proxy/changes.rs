@@ -51,7 +51,6 @@ pub(super) struct RobotsChange {
     pub(super) metrics: Arc<Metrics>,
     pub(super) recent: Arc<Recent>,
     pub(super) config: Arc<Config>,
-    /// Number of the configuration when the change was found; see [`Generation::number`](super::Generation::number).
     pub(super) generation: u64,
     pub(super) instance: Instance,
 }
@@ -76,8 +75,9 @@ struct Effect {
 // === impl ChangeNotes ===
 
 impl ChangeNotes {
-    /// Queues a change to be compared and recorded. If the queue is full, records it at once without a comparison. Must
-    /// be called in a Tokio runtime.
+    /// Queues a change to be compared and recorded. If the queue is full, records it at once without a comparison.
+    ///
+    /// Must be called in a Tokio runtime.
     pub(super) fn note(self: &Arc<Self>, change: RobotsChange) {
         let weight = change.weight();
         let mut queue = self.queue.lock();
@@ -153,8 +153,8 @@ impl RobotsChange {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the old and the new robots.txt. If rules changed, decides recent requests by each of them. Blocks for
-    /// up to a few seconds.
+    /// Compares the old and the new robots.txt and, if rules changed, decides recent requests by each of them. Blocks
+    /// for up to a few seconds.
     fn compare(&self) -> (LineChanges, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
@@ -208,7 +208,7 @@ impl RobotsChange {
         effect
     }
 
-    /// Logs and counts the change. `compared` is `None` if the two robots.txt files were not compared.
+    /// `compared` is `None` if the two robots.txt files were not compared.
     fn log(&self, compared: Option<(LineChanges, Effect)>) {
         let is_compared = compared.is_some();
         let (found, effect) = compared.unwrap_or_default();
@@ -299,7 +299,7 @@ fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'
     })
 }
 
-/// Returns the groups in which rules changed, shortened for the log. Sets `cut` if something is left out.
+/// Sets `cut` if something is left out.
 fn groups<'f>(found: &'f LineChanges, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     let mut left = MAX_RULES;
     let mut rules = |rules: &[ChangedRule]| -> (Vec<ChangedRule>, bool) {
@@ -327,8 +327,7 @@ fn groups<'f>(found: &'f LineChanges, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     listed.collect()
 }
 
-/// Returns the changed lines that are not rules, such as `Sitemap`, shortened for the log. Sets `cut` if something is
-/// left out.
+/// Returns the changed lines that are not rules, such as `Sitemap`. Sets `cut` if something is left out.
 fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement> {
     *cut |= all.len() > MAX_LISTED || all.iter().any(|statement| statement.agents.len() > MAX_LISTED);
     let listed = all.iter().take(MAX_LISTED).map(|statement| ChangedStatement {
@@ -348,8 +347,7 @@ const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 /// Maximum time for deciding recent requests again.
 const MAX_TIME: Duration = Duration::from_secs(2);
 const MAX_EXAMPLES: usize = 5;
-/// Maximum length of these lists in the log line of one change: the groups; the agents, the added rules and the removed
-/// rules of a group; the other lines that were added or removed; and the agents of such a line.
+/// Maximum length of each list in the log line of one change, such as the agents of a group.
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules in the log line of one change.
 const MAX_RULES: usize = 100;

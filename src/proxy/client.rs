@@ -24,7 +24,6 @@ pub(super) enum Client {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientFault {
-    /// The client closed the connection or cancelled the request.
     Gone,
     /// The client did not read the response in time.
     Full,
@@ -35,7 +34,7 @@ pub(super) enum ClientFault {
 
 impl Client {
     /// Creates the client for a request whose head was read from `wire`. `left` is how many more requests the
-    /// connection may serve. An error is not expected, because robotgate checks heads more strictly than pingora.
+    /// connection may serve.
     pub(super) async fn http1(wire: Wire, head: Head, left: u32) -> pingora::Result<Self> {
         Ok(Self::Http1(Box::new(Http1::new(wire, head, left).await?)))
     }
@@ -51,7 +50,6 @@ impl Client {
         }
     }
 
-    /// Returns whether the login in an ftp URL named a user, other than a user of anonymous FTP (RFC 1635).
     pub(super) fn names_user(&self) -> bool {
         match self {
             Self::Http1(client) => client.names_user(),
@@ -70,8 +68,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the client waits for `100 Continue` before it sends content (RFC 9110 §10.1.1). Always false for
-    /// HTTP/2.
+    /// Returns whether the client waits for `100 Continue` before it sends content (RFC 9110 §10.1.1).
     pub(super) fn waits_to_send(&mut self) -> bool {
         let expects = self.head().headers.get(header::EXPECT);
         let waits = expects.is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
@@ -106,7 +103,6 @@ impl Client {
         }
     }
 
-    /// Ready when the client has closed the connection or cancelled the request.
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Http1(client) => client.poll_gone(cx),
@@ -114,8 +110,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the HTTP/2 connection as a whole broke, rather than only this request. Always false for
-    /// HTTP/1.1.
+    /// Returns whether the HTTP/2 connection as a whole broke, rather than only this request.
     pub(super) fn has_lost_connection(&mut self) -> bool {
         match self {
             Self::Http1(_) => false,
@@ -147,7 +142,6 @@ impl Client {
         }
     }
 
-    /// Sends a part of the response's content. Call it only if [`has_room`](Self::has_room) returns true.
     pub(super) fn send(&mut self, content: Content<'_>) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.send(content.as_slice()),
@@ -202,8 +196,8 @@ impl Client {
         }
     }
 
-    /// Cuts off a response that cannot be completed. Over HTTP/1.1, the connection closes when the buffered bytes are
-    /// sent, at the latest after `within`. Over HTTP/2, only the stream ends.
+    /// Cuts off a response that cannot be completed. Over HTTP/1.1, first waits up to `within` until the buffered bytes
+    /// are sent.
     pub(super) async fn cut(&mut self, within: Duration) {
         match self {
             Self::Http1(client) => client.cut(within).await,

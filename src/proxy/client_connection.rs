@@ -29,7 +29,7 @@ pub(super) struct ClientConnection {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listener {
-    /// The socket of the client's connection. Its local address is looked up only when it is needed.
+    /// The local address is looked up only when it is needed.
     pub(super) socket: Option<Arc<SocketDigest>>,
     pub(super) tls: bool,
 }
@@ -46,7 +46,6 @@ pub(super) struct OuterConnect {
     pub(super) origin: Origin,
     /// The valid credential in the CONNECT, if it has one. It counts as the credential of the requests in the tunnel.
     pub(super) credential_record: Option<CredentialRecord>,
-    /// The User-Agent of the CONNECT. Many clients send none.
     pub(super) user_agent: Option<HeaderValue>,
     /// The server name in the tunnel's TLS handshake (RFC 6066 §3), if it is not the CONNECT's host.
     pub(super) other_name: OnceLock<Box<str>>,
@@ -68,12 +67,10 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the client's address for the operational log, masked if so configured (`audit.mask-client`).
     pub(super) fn client_for_log(&self) -> SocketAddr {
         self.guard.for_log(self.client)
     }
 
-    /// Returns the connection inside the tunnel that `outer_connect` opened on this connection.
     pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {
             outer_connect: Some(outer_connect),
@@ -120,9 +117,6 @@ impl OuterConnect {
 
     /// Notes `name` if it is not the CONNECT's host. All requests in the tunnel are then refused, because they could be
     /// meant for either host.
-    ///
-    /// A handshake without a name does no harm: robotgate names the CONNECT's host in its own TLS handshake with the
-    /// site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
             // Cannot fail: a TLS handshake requests only one name.

@@ -34,7 +34,7 @@ pub(super) struct Clients {
     /// Permits for telling clients why their connection is refused. Without a permit, the client gets no response.
     pub(super) early_error: Arc<Semaphore>,
     /// Maximum number of connections, of requests and of fetches of one client, given how many files the process may
-    /// open. Where the configured limit is lower, that limit applies.
+    /// open.
     share: usize,
 }
 
@@ -64,7 +64,6 @@ pub(super) struct ConnectionGuard {
     client: Arc<ClientState>,
 }
 
-/// Counts one request of a client until this guard is dropped.
 #[derive(Debug)]
 pub(super) struct RequestGuard(Arc<ConnectionGuard>);
 
@@ -105,8 +104,6 @@ impl Clients {
         self.tally.note(limit, self.for_log(client), Instant::now());
     }
 
-    /// Returns a warning for each limit that is written in the configuration and that clients cannot reach, because
-    /// this process may open too few files.
     pub(super) fn beyond_files(config: &Config, files: usize) -> Vec<String> {
         let clients = Self::new(Instant::now(), files);
         let (limits, share, room) = (&config.proxy.limits, clients.share, clients.table.lock().room);
@@ -165,7 +162,6 @@ impl Clients {
         .map(|(limit, configured)| (limit.key(), configured.min(self.share)))
     }
 
-    /// Admits one more connection, unless the client, or all clients together, have reached their limit.
     pub(super) fn enter(
         self: &Arc<Self>,
         from: SocketAddr,
@@ -231,7 +227,6 @@ impl ConnectionGuard {
         }
     }
 
-    /// Counts one new certificate against the number that the client may cause per minute.
     pub(super) fn take_leaf(&self, limits: &ClientLimits, now: Instant) -> Result<(), Limit> {
         let mut leaves = self.client.leaves.lock();
         let leaves = leaves.get_or_insert_with(|| Allowance::full(limits.client_leaves, now));
@@ -282,13 +277,11 @@ pub(super) fn open_files() -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// Returns how many idle connections to origins to keep, separately for HTTP/1.1 and HTTP/2, if the process may open
-/// `files` files.
+/// Returns how many idle connections to origins to keep, separately for HTTP/1.1 and HTTP/2.
 pub(super) fn kept_connections(files: usize) -> usize {
     (files / 32).clamp(16, 1024)
 }
 
-/// Returns how many files the process must be allowed to open for this number of simultaneous client connections.
 fn files_for(connections: usize) -> usize {
     let without_kept = connections.saturating_mul(2).saturating_add(OTHER_FILES);
     let mut files = without_kept;

@@ -78,12 +78,8 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
     }
 }
 
-/// Returns the credential in a CONNECT, which also counts for the requests in the tunnel. Refuses a CONNECT without a
-/// required proof or with an invalid credential, because the requests in the tunnel cannot present another credential.
-///
-/// If the destination is prohibited, logs the CONNECT as refused and also returns its exchange. robotgate still
-/// intercepts the CONNECT and refuses the requests inside, because most clients do not show the text of a refused
-/// CONNECT.
+/// Checks the proof in a CONNECT, because the requests in the tunnel cannot present another one. If the destination is
+/// prohibited, also returns the exchange of the logged refusal (see [`intercept::serve`]).
 async fn check_proof(
     generation: &Arc<Generation>,
     connect: &ConnectHead,
@@ -186,5 +182,4 @@ async fn settle(
     }
 }
 
-/// About how many bytes robotgate reads from a client whose CONNECT waits for the site's pace.
 const MAX_EARLY: usize = 16 * 1024;

@@ -11,15 +11,14 @@ use super::client::{Client, ClientFault};
 pub(super) struct Content {
     kept: Vec<Bytes>,
     next: usize,
-    /// Whether a part of the content is no longer kept, so that the content cannot be sent again.
+    /// Whether a part of the content is no longer kept.
     is_gone: bool,
 }
 
 // === impl Content ===
 
 impl Content {
-    /// Starts again at the beginning of the content. Returns `false` if the content cannot be sent again, because
-    /// robotgate no longer keeps it.
+    /// Starts again at the beginning of the content. Returns `false` if robotgate no longer keeps all of it.
     pub(super) fn rewind(&mut self) -> bool {
         self.next = 0;
         !self.is_gone

@@ -114,7 +114,6 @@ impl Running {
     }
 }
 
-/// Time for requests that are already on their way when the proxy begins to stop.
 const LAST_CALL: Duration = Duration::from_millis(500);
 /// How long robotgate continues to read from a client after sending the response.
 pub(super) const LINGER: Duration = Duration::from_secs(2);

@@ -38,7 +38,7 @@ use crate::{
 };
 
 thread_local! {
-    /// Creates the ids of requests. Each thread has its own counter, so that no thread waits for another.
+    /// Each thread has its own counter, so that no thread waits for another.
     static IDS: ContextV7 = const { ContextV7::new() };
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Exchange {
     started: Instant,
     /// Set once the audit log has accepted the decision.
     decided: Option<Decided>,
-    /// The counters of the site. `None` if the site's robots.txt was not looked up.
+    /// `None` if the site's robots.txt was not looked up.
     pub(super) tally: Option<Arc<Tally>>,
     pub(super) timings: Timings,
     pub(super) upstream: Option<std::net::SocketAddr>,
@@ -71,7 +71,7 @@ pub(super) struct Exchange {
     said: Vec<UseStatement>,
 }
 
-/// A decision. `field` is the value of `Robots-Decision` that has yet to be added to the origin's response.
+/// `field` is the value of `Robots-Decision` that has yet to be added to the origin's response.
 struct Decided {
     decision: Decision,
     field: Option<String>,
@@ -133,8 +133,8 @@ impl Exchange {
         }
     }
 
-    /// Logs the decision, and returns the refusal if the request is not forwarded. Before this returns, neither forward
-    /// the request nor respond to it. If this fails, the request must not be forwarded.
+    /// Logs the decision, and returns the refusal if the request is not forwarded. Forward the request or send the
+    /// refusal only after this has succeeded.
     pub(super) async fn decide(
         &mut self,
         request: &Request<'_>,
@@ -172,7 +172,7 @@ impl Exchange {
                 (Some(refusal), None)
             }
         };
-        // The end of an exchange is logged only if `decided` is set. So set it only after the log has accepted the
+        // The end of an exchange is logged only if `decided` is set, so set it only after the log has accepted the
         // decision.
         self.decided = Some(Decided::new(decision, field, meter, self.tally.as_deref()));
         let result = enqueued.wait_until_written().await;
@@ -188,7 +188,6 @@ impl Exchange {
         self.decision().is_some_and(|decision| decision.forwarded)
     }
 
-    /// Takes the value of `Robots-Decision`, if it has yet to be added to the origin's response.
     pub(super) fn take_decision_field(&mut self) -> Option<String> {
         self.decided.as_mut()?.field.take()
     }
@@ -210,7 +209,6 @@ impl Exchange {
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// Returns the response to a request that robotgate could not decide.
     pub(super) fn no_decision(
         &mut self,
         error: NoDecision,

@@ -29,7 +29,6 @@ use crate::{
     text::{Timestamp, micros, plain, plain_message},
 };
 
-/// Fetches with the settings of one configuration, and reports each fetch to the log and the metrics.
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
@@ -217,7 +216,6 @@ impl LoggedFetcher {
         }
     }
 
-    /// Returns the fields about what robotgate knew of the robots.txt before and after a fetch.
     fn state_fields(
         &self,
         origin: &Origin,
@@ -248,8 +246,7 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns what went wrong in a fetch, or `None` if the site sent a valid response, such as the file or a 404. `after`
-/// is the state of the origin after the fetch.
+/// Returns what went wrong in a fetch, or `None` if the site sent a valid response, such as the file or a 404.
 pub(super) fn error_of(traced: &Traced, after: &OriginState) -> Option<String> {
     match &traced.fetched {
         Fetched::Failed(failure) => Some(failure.error.to_string()),
@@ -275,13 +272,11 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Counts a fetch as a request to `origin`, and pauses requests if the last response is a 429 or 503.
-///
-/// The pause is for `origin`, even if another site sent the response after a redirect, so that `origin` cannot slow
-/// that site down. But if the last redirect led to the other site's own document, the pause is for that site.
+/// Counts a fetch as a request to `origin`, and pauses requests if the last response is a 429 or 503. If another site
+/// sent this response, the pause is for that site only if it was asked for its own document, so that `origin` cannot
+/// slow it down.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
-    // The caller noted the request before the fetch, but connecting may have taken a while, so the origin may have got
-    // the request much later. Note it again, so that the pace counts from the end of the fetch.
+    // Note the request again, so that the pace counts from the end of the fetch: connecting may have taken a while.
     pacer.note_request(origin);
     if let Fetched::Response(received) = &traced.fetched
         && matches!(received.status, 429 | 503)
@@ -293,8 +288,7 @@ fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, trac
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. robotgate reserves this room before a fetch. The log has
-/// 4 MiB of room, which is enough for almost 10,000 fetches. `robots.max-fetches` allows no more than 10,000.
+/// Approximate size of a fetch's line in the log, in bytes. robotgate reserves this room before a fetch.
 const LINE: usize = 424;
 const MAX_URL: usize = 2 * 1024;
 const MAX_ERROR: usize = 512;

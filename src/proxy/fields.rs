@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use pingora_http::RequestHeader;
 use sfv::FieldType as _;
 
-/// The field that tells a client the decision. Over HTTP/1, pingora sends the name with these capital letters.
+/// Over HTTP/1, pingora sends the name with these capital letters.
 pub(super) const ROBOTS_DECISION: &str = "Robots-Decision";
 pub(super) const PROXY_STATUS: &str = "Proxy-Status";
 pub(super) const VIA: &str = "Via";
@@ -102,8 +102,8 @@ pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-/// Returns whether it is clear where the response ends. The response must have no transfer coding, or only `chunked`,
-/// which a response of HTTP/1.0 must not have (RFC 9112 §6.1).
+/// Returns whether the response has no transfer coding, or only `chunked` and a version after HTTP/1.0 (RFC 9112 §6.1).
+/// Otherwise, it is unclear where the response ends.
 pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -155,9 +155,8 @@ pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Op
     list.serialize().and_then(|list| HeaderValue::try_from(list).ok())
 }
 
-/// Appends `text` as a quoted string of a structured field (RFC 9651 §3.3.3), cut after `max` bytes of `text`. Puts
-/// a backslash before `"` and `\`, and percent-encodes all bytes except printable ASCII, so that no value from outside
-/// can end the string or the header line.
+/// Appends `text` as a quoted string of a structured field (RFC 9651 §3.3.3), cut after `max` bytes of `text`. Escapes
+/// or percent-encodes bytes, so that no value from outside can end the string or the header line.
 pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');

@@ -45,8 +45,8 @@ pub struct Generation {
     pub(super) audit: Arc<AuditLog>,
     pub(super) audit_fields: GenerationFields,
     pub(super) instance: Instance,
-    /// The audit log of the generation in force, for the code that handles messages from the fleet. An earlier
-    /// generation may have started that code.
+    /// The audit log of the generation in force, for messages from the fleet. An earlier generation may have started
+    /// the code that handles them.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
     changes: Arc<ChangeNotes>,
@@ -54,7 +54,7 @@ pub struct Generation {
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
     pub(super) tdmrep: Arc<Store>,
-    /// The `tdmrep.json` files of the generation in force, for the code that handles messages from the fleet.
+    /// The `tdmrep.json` files of the generation in force, for messages from the fleet.
     pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
     /// Issues the certificates for intercepted hosts. `None` if no CONNECT is intercepted.
@@ -68,7 +68,6 @@ pub struct Generation {
     pub(super) pacer: Option<SharedPacer>,
     roots: Arc<Roots>,
     fleet: Option<Arc<Fleet>>,
-    /// Stores the texts that decisions are based on.
     evidence: Option<Arc<Evidence>>,
     sealer: Option<Arc<Sealer>>,
     pub(super) origins: Arc<Origins>,
@@ -99,8 +98,7 @@ pub enum SetupError {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds the first generation. `listening` has the addresses on which robotgate listens, and `log_format` is for
-    /// an audit log on standard output.
+    /// Builds the first generation. `log_format` is for an audit log on standard output.
     pub(super) fn first(config: Config, listening: Listening, log_format: LogFormat) -> Result<Self, SetupError> {
         Self::build(config, None, false, listening, log_format)
     }
@@ -125,8 +123,8 @@ impl Generation {
         self.audit.is_stalled()
     }
 
-    /// Opens the path of the audit log again, after its file was renamed. Returns `false` if the log is not a file.
-    /// Blocks.
+    /// Opens the path of the audit log again, after its file was renamed. Blocks, and returns `false` if the log is not
+    /// a file.
     ///
     /// # Errors
     /// Fails if the file cannot be opened. Lines are then still written to the old file.
@@ -150,8 +148,7 @@ impl Generation {
         self.server_tls.as_ref().map(|tls| tls.certificate)
     }
 
-    /// Returns whether both generations have the same `[egress]` settings and share their root certificates. A
-    /// generation that reads the root certificates again does not share them with the one before.
+    /// Returns whether both generations have the same `[egress]` settings and share their root certificates.
     pub(super) fn reaches_like(&self, other: &Generation) -> bool {
         self.config.egress == other.config.egress && self.trusts_like(other)
     }

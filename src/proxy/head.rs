@@ -27,7 +27,6 @@ pub(super) struct Head {
     /// The head, and perhaps bytes that follow it, such as the content.
     pub(super) bytes: BytesMut,
     pub(super) len: usize,
-    /// Set for a CONNECT.
     pub(super) connect: Option<ConnectHead>,
     /// Whether the login in an ftp URL named a user, other than a user of anonymous FTP (RFC 1635). `bytes` does not
     /// contain the login.
@@ -56,8 +55,8 @@ pub(super) fn log_malformed(connection: &ClientConnection, error: &dyn fmt::Disp
 // === impl Head ===
 
 impl Head {
-    /// Reads a head. Waits at most `idle` for its first byte. Only then calls `limits`, which returns the limits of the
-    /// head and the maximum time for its other bytes, so that a reload applies to idle connections too.
+    /// Reads a head, and waits at most `idle` for its first byte. Only then calls `limits`, so that a reload also
+    /// applies to idle connections.
     pub(super) async fn read(
         wire: &Wire,
         idle: Duration,
@@ -145,8 +144,8 @@ impl Head {
         self.bytes = out;
     }
 
-    /// Replaces the value of the Host field. `host` is the same host without a login. If the request target names a
-    /// host, `host` is spelled as there, because pingora requires that both are equal byte for byte.
+    /// Replaces the value of the Host field. If the request target names a host, `host` is spelled as there, because
+    /// pingora requires that both are equal byte for byte.
     fn set_host(&mut self, host: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
         for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
@@ -288,7 +287,6 @@ impl HeadLimits {
     }
 }
 
-/// Returns whether the request line has more than a method, a target and a version.
 fn has_space_in_target(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());

@@ -40,12 +40,8 @@ enum LeafError {
     Limit(Limit),
 }
 
-/// Serves the requests inside a CONNECT to `origin`. If the first byte in the tunnel is a capital letter, the requests
-/// are plain HTTP, for `http` URLs.
-///
-/// `refused` is the exchange of a CONNECT that was logged as refused because bots may not reach `origin`. robotgate
-/// opens the tunnel nevertheless and refuses each request in it, because most clients do not show people the response
-/// to a CONNECT.
+/// Serves the requests inside a CONNECT to `origin`. If the CONNECT was logged as `refused`, refuses the requests in
+/// the tunnel instead, because most clients do not show people the response to a CONNECT.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,
@@ -129,7 +125,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Returns the TLS server configuration for a host. A new certificate counts against the client's limit.
+/// A new certificate counts against the client's limit.
 async fn server_config(host: &Host, leaves: &Leaves, context: &Context) -> Result<Arc<ServerConfig>, LeafError> {
     if let Some(ready) = leaves.ready(host) {
         return Ok(ready);

@@ -70,7 +70,7 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
 }
 
 /// Decides a request, and first fetches the site's robots.txt or `tdmrep.json` if necessary. Logs the fetch, but not
-/// the decision. If the robots.txt is looked up, sets `tally` to the counters of the site.
+/// the decision.
 pub(crate) async fn decide(
     generation: &Generation,
     requester: Requester,
@@ -99,7 +99,7 @@ pub(crate) async fn decide(
 }
 
 /// Decides a question as if `lookup` were the result of looking up the robots.txt, and without the site's
-/// `tdmrep.json`. Fetches nothing. Blocks while it decides.
+/// `tdmrep.json`. Blocks while it decides.
 pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: Lookup) -> Decision {
     let prohibited = screen(generation, &question.target.origin);
     question.decide_with(prohibited, lookup)
@@ -171,7 +171,6 @@ async fn with_tdmrep(
 }
 
 /// Calls `decide`, which takes long. If too many such calls run, waits until one of them ends, at most for `MAX_WAIT`.
-/// Clients take turns.
 async fn run_long<T>(
     generation: &Generation,
     requester: Requester,
@@ -207,7 +206,6 @@ pub(super) async fn with_copy(
     }
 }
 
-/// Looks up the robots.txt or the `tdmrep.json` of `origin`, depending on `store`.
 async fn look_up(
     store: &Arc<Store>,
     generation: &Generation,

@@ -160,7 +160,6 @@ impl Tally {
         }
     }
 
-    /// Returns the key of each limit, and how often it was exceeded.
     pub(super) fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let total = |limit: Limit| self.counts[limit as usize].total();
         Limit::ALL.into_iter().map(move |limit| (limit.key(), total(limit)))

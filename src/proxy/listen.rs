@@ -33,7 +33,6 @@ pub struct Listeners {
     inherited: Mutex<Vec<Socket>>,
     running: Running,
     shutdown: ShutdownWatch,
-    /// Cancelled when the task of a listener fails.
     failed: CancellationToken,
 }
 
@@ -94,7 +93,7 @@ struct Listener {
 
 impl Listeners {
     /// Creates listeners that accept no connections yet. If a stop takes too long, cancel `cut_off` to end the
-    /// connections. robotgate closes `inherited` sockets that the first configuration does not name.
+    /// connections.
     ///
     /// Must be called within a Tokio runtime.
     pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken, inherited: Vec<std::net::TcpListener>) -> Self {
@@ -225,8 +224,10 @@ impl Listeners {
         self.failed.cancelled().await;
     }
 
-    /// Waits until all connections of bots have ended. After `bound`, or when `cut_off` of [`new`](Self::new) is
-    /// cancelled, ends the remaining ones and returns `false`. Call this after the proxy has begun to stop.
+    /// Waits until all connections of bots have ended. Returns `false` if some were cut off, after `bound` or because
+    /// `cut_off` of [`new`](Self::new) was cancelled.
+    ///
+    /// Call this after the proxy has begun to stop.
     pub async fn drain(&self, bound: Duration) -> bool {
         let (for_operators, for_bots): (Vec<_>, Vec<_>) = {
             let mut listeners = self.listeners.lock();

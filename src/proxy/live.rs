@@ -41,8 +41,8 @@ pub struct Live {
 // === impl Live ===
 
 impl Live {
-    /// Puts the first configuration in force. `log_format` is for an audit log on standard output. `config_options` are
-    /// the options that name the configuration in a command, as in ` --config FILE`.
+    /// Puts the first configuration in force. `config_options` are the options that name the configuration in a
+    /// command, as in ` --config FILE`.
     ///
     /// # Errors
     /// Fails if a file or another resource that `config` names is not available.

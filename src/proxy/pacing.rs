@@ -21,9 +21,8 @@ pub(super) enum Unpaced {
     Gone(Box<Decision>),
 }
 
-/// Waits until the site's pace allows a request, and stores the turn in `exchange`. If the request cannot get a turn in
-/// time, defers it instead. After a wait, decides the request again, because the robots.txt may have changed. `gone`
-/// completes when the client leaves.
+/// Waits until the site's pace allows a request, or defers the request if it cannot get a turn in time. After a wait,
+/// decides the request again, because the robots.txt may have changed.
 pub(super) async fn wait_for_turn(
     exchange: &mut Exchange,
     requester: Requester,
@@ -81,7 +80,7 @@ impl Generation {
     }
 
     /// Returns when the site's pace will allow a request, and which limit delays it. Returns `None` if the pace allows
-    /// the request now. Reserves nothing.
+    /// the request now.
     pub(crate) async fn not_before(&self, decision: &Decision) -> Option<(SystemTime, Cause)> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();

@@ -33,7 +33,7 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
 }
 
 /// Logs that a client closed a TLS connection inside a CONNECT without a request, if it did so soon after the
-/// handshake. The client may then have rejected the certificate. `after` is the time since the handshake.
+/// handshake. The client may then have rejected the certificate.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https

@@ -296,8 +296,7 @@ impl Refusal<'_> {
     }
 }
 
-/// Returns the status of a refusal: 429 for a request that came too early (RFC 6585 §4), the configured status if the
-/// robots.txt disallows the URL or is unreachable, and otherwise 403.
+/// A request that came too early gets a 429 (RFC 6585 §4).
 fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCode {
     match reason.status() {
         _ if verdict == Verdict::Defer => StatusCode::TOO_MANY_REQUESTS,
@@ -336,7 +335,7 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
 const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
 /// The reason phrase of a 407, which is all that most clients show if a CONNECT fails.
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
-/// Number of seconds after which a client should try again.
+/// In seconds.
 const RETRY_AFTER: u64 = 10;
 /// Maximum length of the text of a string in `Robots-Decision` and `Proxy-Status`, in bytes before it is escaped.
 const MAX_STRING: usize = 512;

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{origin::Target, upstream::Fault};
 
-/// How the client sent the request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestForm {
     pub(super) version: Version,
@@ -77,9 +76,8 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Checks whether an origin's response may be forwarded. Fails if the response does not say clearly where its content
-/// ends, or has a status that only a proxy may send (RFC 9110 §15.5.8). Also fails if it switches protocols (§15.2.2)
-/// and does not open the WebSocket that the request asked for. `upgrade` has the fields of a request for a WebSocket.
+/// Refuses a response if it is unclear where its content ends, a 407 (RFC 9110 §15.5.8), and a 101 (§15.2.2) that does
+/// not open the WebSocket that the request asked for. `upgrade` has the fields of a request for a WebSocket.
 pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
         StatusCode::SWITCHING_PROTOCOLS => match upgrade {
@@ -106,8 +104,8 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
     Ok(())
 }
 
-/// Changes a response into the form for a client whose request had the HTTP version `received`. Sets `Robots-Decision`
-/// to `decision`, or removes the field. Removes the members of `Proxy-Status` that name the proxy `name`.
+/// Changes a response into the form for a client whose request had the HTTP version `received`. Sets or removes
+/// `Robots-Decision`, and removes the members of `Proxy-Status` that name the proxy `name`.
 pub(super) fn to_client(
     response: &mut ResponseHeader,
     received: Version,

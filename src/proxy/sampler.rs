@@ -25,8 +25,8 @@ impl Sampler {
         Self { live, refusal: 0 }
     }
 
-    /// Adds to the history what was counted since the last call, but the counts of each site only if `with_sites` is
-    /// set, because there can be many sites. Takes some milliseconds.
+    /// Adds to the history what was counted since the last call. Adds the counts of each site only if `with_sites` is
+    /// set, because there can be many sites.
     pub fn sample(&mut self, now: SystemTime, with_sites: bool) {
         let recent = self.live.recent();
         let tail = recent.tail(Some(self.refusal));

@@ -6,8 +6,7 @@ use quick_cache::{DefaultHashBuilder, UnitWeighter, sync::Cache};
 
 use crate::{copy::Sha256, origin::Origin};
 
-/// The robots.txt texts that robotgate has seen for each origin since it started. Memory is limited, so an old text can
-/// count as new again.
+/// Memory is limited, so an old text can count as new again.
 pub(super) struct SeenTexts {
     /// Each key is one hash over an origin and the digest of one of its texts.
     seen: Cache<u64, ()>,

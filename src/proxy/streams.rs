@@ -138,8 +138,8 @@ impl Streams {
         }
     }
 
-    /// Counts a request that begins. If it is the last one allowed on this connection, tells the client to send no
-    /// more. Returns `false` if robotgate must not serve it, because too many run.
+    /// Counts a request that begins, and tells the client if it is the last one allowed on this connection. Returns
+    /// `false` if too many run, so that robotgate must not serve it.
     fn begin(&self) -> bool {
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
             // Keep `left` from wrapping around.

@@ -104,8 +104,8 @@ fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result
     Ok(())
 }
 
-/// Returns the request target for an origin (RFC 9112 §3.2.1, §3.2.4). If the path is missing, adds `/` or, for an
-/// OPTIONS without a query, `*`. Changes nothing else.
+/// Returns the request target for an origin (RFC 9112 §3.2.1, §3.2.4). Adds a missing path, `/` or `*`, and changes
+/// nothing else.
 fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, TargetError> {
     match path_and_query.first() {
         None if *method == Method::OPTIONS => Ok(b"*".to_vec()),

@@ -89,7 +89,7 @@ impl LoggedFetcher {
         .line()
     }
 
-    /// Returns a record without the fields about the response. `states` are from before and after the fetch.
+    /// Returns a record without the fields about the response.
     fn tdmrep_record<'a>(
         &'a self,
         origin: &'a str,

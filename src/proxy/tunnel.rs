@@ -75,9 +75,8 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     exchange.complete().await;
 }
 
-/// Passes bytes both ways, after checking that a TLS handshake requests the host of the CONNECT. Some servers ask for a
-/// second ClientHello and take the host from it, so it is checked too. If the client may not send its first bytes
-/// ([`FirstBytes::means`]), fails with these.
+/// Passes bytes both ways, after checking that a TLS handshake requests the host of the CONNECT. Also checks a second
+/// ClientHello, from which some servers take the host.
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,

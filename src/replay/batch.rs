@@ -20,12 +20,10 @@ use crate::{
 /// Decides the requests of log lines again, with the texts of a store of evidence.
 pub struct Replayer {
     read: ReadTexts,
-    /// Reads which robots.txt a site had at the time of a request.
     histories: Option<ReadHistories>,
     versions: HashMap<String, Vec<Version>>,
     cores: usize,
-    /// When `weight` exceeds this, all robots.txt and `tdmrep.json` texts are dropped, and read again when they are
-    /// needed.
+    /// When `weight` exceeds this, all robots.txt and `tdmrep.json` texts are dropped.
     max_weight: usize,
     configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
@@ -131,7 +129,7 @@ impl Replayer {
         Ok(all)
     }
 
-    /// Decides one portion of lines. Does not read texts that `change` replaces.
+    /// Does not read texts that `change` replaces.
     fn some<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -204,8 +202,7 @@ impl Replayer {
         Ok(())
     }
 
-    /// Returns the configuration and the texts of a decision, as far as they are in memory. Call this before more lines
-    /// are replayed, because that may drop them.
+    /// Returns the configuration and the texts of a decision that are in memory. Replaying more lines can drop them.
     pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Texts<'_>) {
         let config = self.config_of(logged, None).ok();
         (config, self.texts_of(logged, config))

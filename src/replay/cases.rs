@@ -25,7 +25,6 @@ pub struct Cases {
     text: String,
 }
 
-/// Decisions with the same key share one case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct CaseKey {
     bot: Option<String>,
@@ -47,9 +46,8 @@ struct Case<'a> {
 // === impl Cases ===
 
 impl Cases {
-    /// Adds a case for `decision`, unless there is one for the same bot, site, verdict, reason and rule already, or
-    /// `MAX_ATTEMPTS` attempts to write one have failed. If `agent` is given, it replaces the logged User-Agent.
-    /// Does nothing once there are `MAX_CASES`.
+    /// Adds a case for `decision`, unless there is one for the same bot, site, verdict, reason and rule already, or a
+    /// limit is reached. If `agent` is given, it replaces the logged User-Agent.
     pub fn add(&mut self, logged: &LoggedDecision<'_>, decision: &Decision, config: &Config, agent: Option<&str>) {
         let key = CaseKey {
             bot: decision.shown_bot(),
@@ -128,9 +126,8 @@ fn expectation(
         .find(|expectation| is_met(expectation, config))
 }
 
-/// Returns the robots.txt of a case: the whole text if it is short and UTF-8, otherwise only the rule that decides. If
-/// the decision used no text, returns one with which the verdict is the same. Returns `None` if the robots.txt was
-/// unreachable.
+/// Returns the robots.txt of a case: the whole text if it is short and UTF-8, otherwise only the rule that decides.
+/// Returns `None` if the robots.txt was unreachable.
 fn robots(decision: &Decision) -> Option<String> {
     let Some(copy) = decision.copy() else {
         return match decision.reason {

@@ -107,7 +107,6 @@ pub(super) fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<D
     differences
 }
 
-/// Compares the field `usage` of the logged and the new decision.
 fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>) -> Vec<Difference> {
     if logged.is_none() && now.is_none() {
         return Vec::new();

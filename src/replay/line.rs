@@ -115,7 +115,6 @@ impl LoggedDecision<'_> {
         self.has_tdmrep_state(TdmrepState::Found) || self.has_tdmrep_state(TdmrepState::None)
     }
 
-    /// Returns whether the first fetch of the site's `tdmrep.json` was still running.
     pub(super) fn waited_for_tdmrep(&self) -> bool {
         self.has_tdmrep_state(TdmrepState::Pending)
     }
@@ -157,8 +156,7 @@ impl<'a> LoggedLine<'a> {
         if line.trim_ascii().is_empty() {
             return Self::Other;
         }
-        // robotgate writes the field `event` first and without escapes, so most records that are no decisions need not
-        // be parsed.
+        // robotgate writes the field `event` first and without escapes, so most other records need not be parsed.
         let event = line
             .strip_prefix(b"{\"event\":\"")
             .and_then(|rest| rest.split(|byte| *byte == b'"').next());

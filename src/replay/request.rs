@@ -39,8 +39,7 @@ pub(super) fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     })
 }
 
-/// Checks that `audit.redact-query` left nothing out of the logged URL. `config` is the configuration that the proxy
-/// used, if it is known.
+/// Checks that `audit.redact-query` left nothing out of the URL. `config` is what the proxy used, if it is known.
 pub(super) fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(), Missing> {
     if logged.url.ends_with("?redacted") {
         return Err(Missing::Redacted);
@@ -75,8 +74,8 @@ pub(super) fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Confi
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // `alone` depends on header fields that the log does not have. With the reason `robots-file`, it was true. Assume
-    // this for `pace` too.
+    // `alone` depends on header fields that the log does not have. It was true with the reason `robots-file`; for
+    // `pace`, assume the same.
     Ok(Scope::Path {
         alone: logged.is(Reason::RobotsFile) || logged.is(Reason::Pace),
     })
@@ -94,7 +93,6 @@ pub(super) fn question(subject: Subject, target: Target, scope: Scope, config: &
     }
 }
 
-/// Returns who sent the request, and the kind of the proof.
 pub(super) fn subject(logged: &LoggedDecision<'_>, config: &Config) -> Result<Subject, Missing> {
     let identity = match (logged.bot.as_deref(), &*logged.identity) {
         (None, _) => Identity::Unidentified(cause(logged, config)),
@@ -112,8 +110,8 @@ pub(super) fn subject(logged: &LoggedDecision<'_>, config: &Config) -> Result<Su
 
 /// Returns why the request named no bot, as far as decisions depend on that.
 fn cause(logged: &LoggedDecision<'_>, config: &Config) -> Cause {
-    // The log joins several User-Agent fields with ` | `. A single field can contain ` | ` too, and the log can leave
-    // the fields out. Then only the enforcement shows whether there were several.
+    // The log can leave out the fields. It joins several fields with ` | `, but a single field can contain that too, so
+    // only the enforcement shows whether there were several.
     let is_left_out = config.audit.privacy.user_agent != LoggedUserAgent::Keep;
     let is_joined = logged.user_agent.as_deref().is_some_and(|field| field.contains(" | "));
     match (is_left_out || is_joined) && logged.enforcement == Enforcement::Enforce.as_str() {
@@ -150,8 +148,7 @@ pub(super) fn lookup(
     // This is so late that every robots.txt has expired, and failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
-    // With the reason `pace`, `robots_error` can say that the Crawl-delay is too long, so it does not show that a fetch
-    // failed.
+    // With the reason `pace`, `robots_error` can say that the Crawl-delay is too long.
     let is_failing = logged.robots_error.is_some() && !is(Reason::Pace);
     let (state, at) = match (text, logged.robots_sha256) {
         (Some(copy), _) => {
@@ -205,7 +202,7 @@ pub(super) fn lookup(
     })
 }
 
-/// Returns what the proxy knew of the site's `tdmrep.json`. `file` is the one that the log line names.
+/// `file` is the `tdmrep.json` that the log line names.
 pub(super) fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) -> Result<Tdmrep<'t>, Missing> {
     match (logged.tdmrep_sha256(), file) {
         _ if logged.waited_for_tdmrep() => Ok(Tdmrep::Pending),

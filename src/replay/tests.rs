@@ -64,7 +64,6 @@ enum Found {
     Pending,
 }
 
-/// Returns the log line of a request to a site without `tdmrep.json`.
 fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) -> Value {
     line_with(config, agent, method, url, found, None)
 }
@@ -148,8 +147,7 @@ fn outcome(line: &Value, config: &Config, text: Option<&str>) -> ReplayOutcome {
     replay(&logged, config, texts)
 }
 
-/// Returns decisions with most of the reasons that a replay decides again: the expected reason, the User-Agent, the
-/// method, the URL, and what fetches of the robots.txt found.
+/// The expected reason, the User-Agent, the method, the URL, and what fetches of the robots.txt found.
 fn cases() -> Vec<(&'static str, &'static str, &'static str, &'static str, Found)> {
     let text = || Found::Text(ROBOTS);
     vec![

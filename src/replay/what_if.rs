@@ -158,7 +158,6 @@ impl Scenario {
         self.config.is_some() || self.agent.is_some() || self.replaces(logged)
     }
 
-    /// Returns whether the change has a new robots.txt for the site of this request.
     pub(super) fn replaces(&self, logged: &LoggedDecision<'_>) -> bool {
         self.robots.contains_key(&*logged.origin)
     }
@@ -204,8 +203,7 @@ impl Scenario {
         )
     }
 
-    /// Identifies the client with the change: by the new or else the logged User-Agent, and by the logged proof or else
-    /// the client's address.
+    /// Identifies the client by the new or else the logged User-Agent, and by the logged proof or else the address.
     fn subject(&self, logged: &LoggedDecision<'_>, config: &Config, old: Option<&Config>) -> Result<Subject, Unknown> {
         let kind = ProofKind::from_word(&logged.identity);
         let logged_proof = kind
@@ -238,8 +236,8 @@ impl Scenario {
         }
     }
 
-    /// Returns which part of the request robotgate would see with `config`. The log does not say whether an https
-    /// request came in a CONNECT. Assume so, unless the old configuration would not have intercepted the CONNECT.
+    /// Returns which part of the request robotgate would see with `config`. Assumes that an https request came in a
+    /// CONNECT, unless the old configuration would not have intercepted the CONNECT.
     fn scope(
         &self,
         logged: &LoggedDecision<'_>,

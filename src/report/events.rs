@@ -60,7 +60,6 @@ impl Events {
         self.push(record, what, &detail);
     }
 
-    /// Returns whether one of the kept events is a forgotten site.
     pub(super) fn has_forgotten(&self) -> bool {
         self.kept.iter().any(|event| event.what == FORGOTTEN)
     }

@@ -51,8 +51,7 @@ impl Forwarded {
     }
 }
 
-/// Maximum number of remembered requests. A robotgate normally has fewer open requests. A log that lacks many
-/// completions can exceed this number.
+/// Maximum number of remembered requests. A log that lacks many completions can exceed it.
 const MAX_REQUESTS: usize = 100_000;
 
 #[cfg(test)]

@@ -117,8 +117,7 @@ impl<'a> LogLine<'a> {
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
             Err(_) if erased_entry(line.trim_ascii_end()).is_some() => Self::Erased,
-            // A record of an unknown kind may use a known field name with another type. So parse only `event` and
-            // `time`.
+            // A record of an unknown kind may use a known field name with another type.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
                 Ok(any) if !EVENTS.contains(&any.event.as_str()) => Self::Other,
                 _ => Self::Unreadable,

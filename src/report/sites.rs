@@ -85,7 +85,6 @@ impl Outages {
         }
     }
 
-    /// Ends all outages of a run of robotgate that has stopped.
     pub(super) fn stop(&mut self, record: &Record<'_>, log: usize) {
         let run = run(record, log) + SEPARATOR;
         let keys: Vec<_> = self.open.keys().filter(|key| key.starts_with(&run)).cloned().collect();

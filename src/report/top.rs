@@ -16,7 +16,6 @@ pub(super) struct Top {
     others: OutcomeCounts,
     /// By how much a count can be too small: a removed key that is added again begins at 0.
     missed: u64,
-    /// A buffer for the key of the added request.
     scratch: String,
 }
 
@@ -103,7 +102,6 @@ impl Top {
         self.counts.len()
     }
 
-    /// Returns the `most` keys with the highest `weight`, the highest first.
     pub(super) fn largest(&self, most: usize, weight: impl Fn(&OutcomeCounts) -> u64) -> Largest {
         let mut all: Vec<_> = self.counts.iter().collect();
         all.sort_unstable_by(|(key, counts), (other, others)| {

@@ -94,8 +94,7 @@ impl Waits {
             .map_or(Duration::ZERO, |wait| wait.waited);
     }
 
-    /// Adds the bot and the URL to each of the longest waits whose decision is in `lines`, or was in the lines of the
-    /// call before. This finds most decisions, because a decision is usually near its completion in the log.
+    /// Adds the bot and the URL to waits whose decision is in `lines`, or was in the lines of the call before.
     pub(super) fn find_requests(&mut self, lines: &[LogLine<'_>]) {
         self.cut();
         let decisions = lines.iter().filter_map(|line| match line {

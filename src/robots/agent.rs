@@ -81,11 +81,10 @@ impl<'a> Agent<'a> {
         self.find(path, usize::MAX).0
     }
 
-    /// Decides like [`decide`](Self::decide), but returns `None` after searching more than `budget` bytes for patterns
+    /// Decides like [`decide`](Self::decide), but returns `None` if that searches more than `budget` bytes for patterns
     /// with wildcards. Subtracts the searched bytes from `budget`.
     ///
-    /// A site can publish thousands of wildcard rules, with which a decision would take a second and delay other
-    /// requests. The budget counts bytes and not time, so the result is the same on every machine.
+    /// The budget counts bytes and not time, so that the result is the same on every machine.
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;

@@ -107,7 +107,6 @@ struct Comparison<'t> {
     sets: HashMap<Vec<u32>, u32>,
 }
 
-/// One of the two texts, indexed by agent.
 struct Index<'t> {
     groups: &'t [GroupText<'t>],
     /// For each group, the numbers of its rules.
@@ -355,7 +354,6 @@ const MAX_AGENTS: usize = 21;
 mod tests {
     use super::*;
 
-    /// Writes the changes of each group as `agent agent kind: +line rule, -line rule`.
     fn shown(profile: Profile, before: &str, after: &str) -> Vec<String> {
         let found = changes(profile, before.as_bytes(), after.as_bytes());
         assert!(!found.is_cut);

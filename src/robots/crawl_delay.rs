@@ -7,7 +7,6 @@ use std::{sync::Arc, time::Duration};
 
 use super::{AgentLine, Choice, Statement, StatementKind, entry::offset};
 
-/// The user-agent lines of a file that have a `Crawl-delay`, and their delays.
 #[derive(Debug, Default)]
 pub(super) struct CrawlDelays(Box<[ForAgent]>);
 
@@ -67,7 +66,6 @@ fn list(body: &[u8], run: Option<(&Arc<[AgentLine<'_>]>, Duration)>, delays: &mu
     }));
 }
 
-/// Parses a whole or decimal number of seconds.
 pub(super) fn crawl_delay(value: &str) -> Option<Duration> {
     let (integer, fraction) = value.split_once('.').unwrap_or((value, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -25,7 +25,6 @@ pub(super) struct Draft<'a> {
     pub(super) patterns: Vec<PatternEntry<u32>>,
     /// Index in `patterns` of the first pattern of each group.
     pub(super) groups: Vec<usize>,
-    /// The numbers of the groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
     /// The whole names that Google's parser reads only in part, such as `MJ12bot` (it reads `MJ`), or not at all.

@@ -18,9 +18,8 @@ pub(super) struct PatternEntry<W> {
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// The highest three bits are the rule's kind and the pattern's [`Shape`]. For a pattern with wildcards, the other
-    /// bits are the result of [`needs`](Self::needs). For a pattern without wildcards, they say how far away its
-    /// [`parent`](Self::parent) is.
+    /// The highest three bits are the rule's kind and the pattern's [`Shape`]. The others are the result of
+    /// [`needs`](Self::needs) for a pattern with wildcards, or else the distance to its [`parent`](Self::parent).
     link: u16,
 }
 
@@ -185,9 +184,9 @@ impl<W: Offset> PatternEntry<W> {
             && (length <= Head::BYTES || path.starts_with(self.literal(text)))
     }
 
-    /// Returns which bytes a path must contain to match this pattern: classes of bytes ([`super::prefilter::Classes`])
-    /// or, in a table with many wildcard patterns, a pair ([`super::prefilter::PairFilter`]). The pattern must have
-    /// wildcards.
+    /// Returns which bytes a path must contain to match this pattern with wildcards: classes
+    /// ([`super::prefilter::Classes`]) or, in a table with many such patterns, a pair
+    /// ([`super::prefilter::PairFilter`]).
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
@@ -224,7 +223,6 @@ impl<W: Offset> PatternEntry<W> {
 
 // === impl Rank ===
 impl Rank {
-    /// A rank that is lower than that of any rule.
     pub(super) const NONE: Self = Self(0);
 
     pub(super) fn new(length: u16, allow: bool, line: u32) -> Self {

@@ -58,7 +58,6 @@ pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(spelled.into_bytes())
 }
 
-/// One octet or one `%xx` escape of a pattern or a path.
 pub(super) enum Unit {
     Raw(u8),
     Escaped(u8),
@@ -104,7 +103,6 @@ fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     }
 }
 
-/// Returns whether the hex digits of all escapes are in upper case.
 fn is_upper(pattern: &[u8]) -> bool {
     let mut rest = pattern;
     while let Some(at) = memchr::memchr(b'%', rest) {

@@ -24,8 +24,7 @@ pub struct Explanation<'a> {
     pub choice: Choice<'a>,
     /// The groups that apply, in the order of the file.
     pub groups: Vec<Group<'a>>,
-    /// Number of rules in `groups`, or 0 if the path is allowed regardless of them, as `/robots.txt` is in the RFC
-    /// profile.
+    /// Number of rules in `groups`, or 0 if the path is allowed regardless of them.
     pub considered: usize,
     /// The rules that lost, nearest to winning first. A rule that matches only other paths and is shorter than the
     /// winner is left out, because it would have lost even if it matched.
@@ -76,8 +75,8 @@ impl<'a> Group<'a> {
 // === impl Competitor ===
 
 impl Competitor<'_> {
-    /// Returns how many bytes of the pattern before its first `*` match the path. If the rule matches, a final `$` counts
-    /// as a byte. It is 0 for a rule that never matches.
+    /// Returns how many bytes of the pattern before its first `*` match the path. It is 0 for a rule that never
+    /// matches.
     #[must_use]
     pub fn literal_fit(&self) -> usize {
         let pattern = &*self.rule.pattern;
@@ -148,8 +147,7 @@ pub fn groups_for<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>) -> (
     (choice, groups.into_iter().map(Group::new).collect())
 }
 
-/// Keeps the groups that name the agents of `choice`, or if there is none, those for `*`. Also returns the choice that
-/// applies.
+/// Keeps the groups that name the agents of `choice` or, if there is none, those for `*`.
 fn applying<'a>(mut all: Vec<GroupText<'a>>, choice: Choice<'a>) -> (Choice<'a>, Vec<GroupText<'a>>) {
     let named = all.iter().any(|group| group.names(choice));
     let choice = if named { choice } else { Choice::Everyone };

@@ -82,7 +82,7 @@ impl<'a> AgentLine<'a> {
         Self { value, line }
     }
 
-    /// Returns the name as written. Octets that are not UTF-8 are replaced. Control characters stay.
+    /// Returns the name as written, with invalid UTF-8 replaced. Control characters stay.
     #[must_use]
     pub fn name(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.value)

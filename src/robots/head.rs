@@ -34,7 +34,7 @@ impl Head {
     }
 
     pub(super) fn lower(self) -> Self {
-        // Calculate with all eight bytes at once. The high bit of each byte in `from_a` says whether the byte is at
+        // Calculate with all eight bytes at once: the high bit of each byte in `from_a` says whether the byte is at
         // least `A`, that in `past_z` whether it is greater than `Z`.
         let low = self.0 & !EACH_HIGH;
         let from_a = low + EACH * u64::from(0x80 - b'A');
@@ -44,7 +44,6 @@ impl Head {
     }
 }
 
-/// A number whose bytes are all 1.
 const EACH: u64 = u64::MAX / 0xFF;
 /// A number in which the high bit of each byte is set.
 const EACH_HIGH: u64 = EACH << 7;

@@ -29,9 +29,8 @@ pub(super) struct PatternRange<W> {
     pub(super) end: W,
 }
 
-/// If a table has many wildcard patterns, they are sorted into buckets. All patterns in a bucket contain the same pair
-/// of neighbouring bytes. Patterns without such a pair are in the bucket of [`Pair::NONE`]. A decision skips most
-/// buckets whose pair is not in the path.
+/// The wildcard patterns of tables that have many of them, grouped by a pair of neighbouring bytes that they contain. A
+/// decision skips most buckets whose pair is not in the path.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// In the order of the tables.

@@ -3,8 +3,8 @@
 
 use memchr::{memchr, memchr2, memrchr2};
 
-/// The lines of a file, numbered from 1. A line ends in LF, CR or CRLF. Its content ends at a NUL or after [`MAX_LINE`]
-/// bytes, and the rest is dropped.
+/// The lines of a file, numbered from 1 and ended by LF, CR or CRLF. A line's content ends at a NUL or after
+/// [`MAX_LINE`] bytes.
 pub(super) struct Lines<'a> {
     rest: Option<&'a [u8]>,
     number: u32,
@@ -60,9 +60,9 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
 }
 
-/// Returns the part of a file that robotgate uses: the whole lines within the first `limit` bytes. A line that the
-/// limit cuts is dropped, because its beginning could mean something else. `read` must contain the file up to
-/// [`BEYOND`] bytes after `limit`.
+/// Returns the part of a file that robotgate uses: the whole lines within the first `limit` bytes, because the
+/// beginning of a cut line could mean something else. `read` must contain the file up to [`BEYOND`] bytes after
+/// `limit`.
 ///
 /// ```
 /// use robotgate::robots::counted;

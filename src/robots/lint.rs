@@ -113,7 +113,6 @@ impl Findings {
         }
     }
 
-    /// Sorts the findings by line, and adds the text of each line in `body`.
     fn finish(mut self, body: &[u8]) -> Vec<Finding> {
         self.0.sort_by_key(|finding| (finding.line, finding.code));
         let mut lines = Lines::new(body);
@@ -130,7 +129,6 @@ impl Findings {
     }
 }
 
-/// Returns `bytes` in backticks, cut if they are long.
 fn quoted(bytes: &[u8]) -> String {
     format!("`{}`", shown(bytes, MAX_QUOTE))
 }

@@ -6,7 +6,6 @@
 /// Which sequences of three, four and eight bytes a path contains, and where each byte occurs first and last.
 pub(super) struct PathIndex {
     runs: [u64; WORDS],
-    /// Where each byte occurs first in the path, or [`NOWHERE`].
     first: [u32; 256],
     last: [u32; 256],
 }
@@ -45,7 +44,6 @@ impl PathIndex {
             let [head, ..] = piece else {
                 continue;
             };
-            // The earliest place at which this piece can begin.
             let start = from.max(self.first[usize::from(*head)] as usize);
             let last = |(at, byte): (usize, &u8)| self.last[usize::from(*byte)] as usize >= start + at;
             if !piece.iter().enumerate().all(last) || !self.has_runs_of(piece) {

@@ -5,7 +5,6 @@ use memchr::{memchr, memchr2};
 
 use super::{Profile, RuleKind};
 
-/// A record that is a user-agent line or a rule.
 #[derive(Debug)]
 pub(super) struct GroupLine<'a> {
     pub(super) key: LineKey,

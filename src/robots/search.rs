@@ -14,7 +14,6 @@ use super::{
     wild,
 };
 
-/// A path, and the best rule that has been found for it.
 pub(super) struct Search<'a> {
     text: &'a [u8],
     path: &'a [u8],
@@ -73,7 +72,6 @@ impl<'a> Search<'a> {
         (self.rule.is_none() || self.best.allows(), self.rule)
     }
 
-    /// Searches one table for a rule that wins against the best one so far.
     pub(super) fn table<W: Offset>(&mut self, index: &Index<W>, table: usize) {
         let (literals, wilds) = index.entries_of(table);
         self.literals(literals);

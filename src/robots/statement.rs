@@ -48,8 +48,7 @@ words! {
 ///
 /// - For a `Crawl-delay`, a rule or one of these three statements ends the row.
 /// - For `Content-Signal` and `Content-Usage`, a rule or one of these two statements ends the row.
-/// - For a rule, only another rule ends the row. So in `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`,
-///   `Disallow: /`, the delay applies only to `a`, but the rule applies to both.
+/// - For a rule, only another rule ends the row, so a delay can apply to fewer agents than the rules below it.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};
@@ -195,7 +194,6 @@ fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
 mod tests {
     use super::*;
 
-    /// Returns the line, key, value and user-agent lines of each statement.
     fn found(profile: Profile, body: &str) -> Vec<(u32, &'static str, String, Vec<u32>)> {
         let found = statements(profile, body.as_bytes()).into_iter();
         found

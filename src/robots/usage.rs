@@ -77,7 +77,6 @@ pub(super) struct UsageBound {
     lines: usize,
     /// Total length of these lines, in bytes.
     bytes: usize,
-    /// Number of user-agent lines.
     agents: usize,
 }
 
@@ -168,7 +167,6 @@ impl UsageBound {
         }
     }
 
-    /// Returns the most memory that the lines about use can take once they are parsed, in bytes.
     pub(super) fn weight(&self) -> usize {
         if self.lines == 0 {
             return 0;
@@ -259,8 +257,7 @@ impl UsageLines {
     }
 
     /// Calls `add` for each line that applies, except `Content-Usage` lines with a shorter pattern than an earlier one.
-    /// Passes `true` if the line replaces the earlier `Content-Usage` lines, because its pattern is longer. Returns
-    /// `None` if the budget does not suffice.
+    /// Passes `true` if the line replaces the earlier `Content-Usage` lines, because its pattern is longer.
     fn search(
         &self,
         body: &[u8],
@@ -316,9 +313,8 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns whether the line's pattern matches `path`, or `None` if the budget does not suffice. If the pattern has
-    /// a `*` and the path begins with the part before it, subtracts the lengths of the remaining pattern and path from
-    /// the budget. Other patterns subtract nothing.
+    /// Returns whether the line's pattern matches `path`, or `None` if the budget does not suffice. Only the search for
+    /// a pattern from its first `*` on takes from the budget.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use super::{SealError, SealOptions, Sealed, seal};
 
-/// Seals a log in the background. When the sealer is closed or dropped, its thread seals the remaining lines and ends.
-/// If there are very many, it leaves some of them to the next sealer.
+/// Seals a log in the background. When the sealer is closed or dropped, its thread seals the remaining lines, unless
+/// there are very many, and ends.
 #[derive(Debug)]
 pub struct Sealer {
     shared: Arc<Shared>,
@@ -76,8 +76,7 @@ impl Sealer {
 
     pub fn state(&self) -> SealState {
         let running = self.running.lock();
-        // `close` takes the thread out of `running` before it lets the thread end. So if a thread has ended but is
-        // still in `running`, it panicked.
+        // A thread that did not panic ends only after `close` has taken it out of `running`.
         let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
         SealState {
             lines: self.shared.lines.load(Ordering::Relaxed),
@@ -105,8 +104,7 @@ impl Shared {
             let is_closed = || closed.try_recv() == Err(TryRecvError::Disconnected);
             let is_last = is_closed();
             let started = Instant::now();
-            // Sleep for as long as this sealing has taken so far, at most `MAX_PAUSE`, so that a long log does not take
-            // a whole CPU core.
+            // Sleep for as long as this sealing has taken so far, so that a long log does not take a whole CPU core.
             let rest = || {
                 std::thread::sleep(started.elapsed().min(MAX_PAUSE));
                 is_closed()
@@ -126,7 +124,7 @@ impl Shared {
             if is_last {
                 return;
             }
-            // Returns at once when the sealer is closed. The loop then seals the last lines.
+            // Returns at once when the sealer is closed.
             let _ = closed.recv_timeout(pause);
         }
     }
@@ -152,8 +150,7 @@ impl Shared {
     }
 }
 
-/// Returns the pause after a failure. If sealed lines differ or the checkpoint is too old, the pause doubles each time,
-/// up to an hour: only a person can repair that, and each attempt can read a long log.
+/// The pause after a failure that only a person can repair doubles each time, because each attempt can read a long log.
 fn after_failure(error: &SealError, last: Duration) -> Duration {
     match error {
         SealError::Differs(_) | SealError::OldCheckpoint(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),

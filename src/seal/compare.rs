@@ -85,8 +85,7 @@ impl Compared {
 }
 
 /// Compares the lines of a log with the entries of its tree. `entries(n)` iterates over the entries from number `n` on,
-/// and `size` is the number of all entries. An item of `lines` is the hash of a line and `false`, or for a line that
-/// replaces an erased one, the erased line's hash and `true`.
+/// and each item of `lines` is the entry of a line and whether the line replaces an erased one.
 pub(super) fn compare<I, E>(
     entries: impl Fn(u64) -> I,
     size: u64,
@@ -127,8 +126,8 @@ where
             });
         }
     }
-    // No line is left for these entries. If an entry's line was found earlier in the log, it was moved. Otherwise it is
-    // missing.
+    // These entries have no line left. An entry was moved if its line was found earlier in the log; otherwise, the line
+    // is missing.
     let added: HashSet<Sha256> = compared.differences.iter().filter_map(|one| one.found).collect();
     while let Some(sealed) = entries.pop()? {
         match added.contains(&sealed.1) {
@@ -143,9 +142,8 @@ where
     Ok(compared)
 }
 
-/// Returns the number of the entry that belongs to the first line. Counts back from the first entry that is the hash of
-/// a line among the first lines (about `MAX_AHEAD`). If there is no such entry, returns `size`, as if all lines were
-/// newer than the entries.
+/// Returns the number of the entry that belongs to the first line, counted back from the first entry that is the hash
+/// of one of the first lines. If there is no such entry, returns `size`, as if all lines were newer.
 fn start<E>(
     entries: impl Iterator<Item = Result<Sha256, E>>,
     size: u64,
@@ -161,11 +159,8 @@ fn start<E>(
     Ok(size)
 }
 
-/// Returns how many entries and how many lines come before the next line that equals an entry. If the entries and the
-/// lines end without such a pair, returns the smaller of the two remaining numbers for both. Returns `None` if there is
-/// no such pair among the next `MAX_AHEAD` entries and lines.
-///
-/// Reads no further than that pair, so that the comparison takes linear time.
+/// Returns how many entries and how many lines come before the next line that equals an entry, or `None` if there is no
+/// such pair among the next `MAX_AHEAD`. Reads no further than that pair, so that the comparison takes linear time.
 fn resume<E>(
     entries: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
     lines: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
@@ -198,8 +193,7 @@ fn resume<E>(
 
 /// How many lines and entries to read ahead at most.
 const MAX_AHEAD: usize = 100_000;
-/// Maximum number of differences to keep. A line that was moved has two: one where it is missing, and one where it was
-/// added.
+/// Maximum number of differences to keep.
 const MAX_DIFFERENCES: usize = 100_000;
 
 #[cfg(test)]
@@ -234,8 +228,8 @@ mod tests {
 
     #[test]
     fn each_difference_is_found_at_its_line() {
-        // Each case: the entries and the lines (a letter is the hash of one line), the differences, and the numbers
-        // `before`, `after` and `unsealed`.
+        // The entries and the lines (a letter is the hash of one line), the differences, `before`, `after` and
+        // `unsealed`.
         for (entries, lines, expected, ends) in [
             ("abcdef", "abcdef", "", (0, 0, 0)),
             ("abcdef", "ab?def", "2:?<c", (0, 0, 0)),

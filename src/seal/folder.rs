@@ -26,8 +26,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Creates the folder if necessary, and locks it until the returned file is dropped. Waits at most ten seconds for
-    /// another process to release the lock.
+    /// Creates the folder if necessary, and locks it until the returned file is dropped. Waits at most ten seconds.
     pub(super) fn lock(&self) -> Result<File, SealError> {
         let lock = make(&self.0).and_then(|()| {
             if !self.path(VKEY).exists() {
@@ -41,7 +40,6 @@ impl Folder {
         lock.ok_or_else(|| SealError::Locked(self.0.clone()))
     }
 
-    /// Returns `None` if the file does not exist.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, SealError> {
         match files::read(&self.path(name)) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -50,8 +48,7 @@ impl Folder {
         }
     }
 
-    /// Reads the hashes of a tile, or the entries of a bundle. If a partial file was removed, because it has become
-    /// full, reads the full one.
+    /// If a partial file was removed, because it has become full, reads the full one.
     pub(super) fn hashes(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
         let prefix = prefix(name);
         for found in [name, name.full()] {
@@ -69,7 +66,6 @@ impl Folder {
         Err(SealError::Damaged(self.path(&name.to_string())))
     }
 
-    /// Returns the entries from number `start` on, of a tree with `size` entries.
     pub(super) fn entries(&self, start: u64, size: u64) -> impl Iterator<Item = Result<Sha256, SealError>> {
         let first = start - start % FULL as u64;
         let bundles = (first..size).step_by(FULL).map(move |at| TileName::bundle(at, size));
@@ -97,8 +93,7 @@ impl Folder {
         self.write_all([(name.to_owned(), bytes.into())], mode)
     }
 
-    /// Writes each file under a temporary name, syncs it, and renames it. Then syncs the folders, so that the files
-    /// survive a loss of power.
+    /// Renames each file into its place when it is on disk. The files then survive a loss of power.
     fn write_all(&self, files: impl IntoIterator<Item = (String, Vec<u8>)>, mode: u32) -> Result<(), SealError> {
         // Each folder that gets a new file, and those above it, up to the folder of the seal.
         let mut touched = BTreeSet::new();
@@ -115,7 +110,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the partial files of a tile that is full now. They are of no use, so errors are ignored.
+    /// The partial files of a full tile are of no use, so errors are ignored.
     pub(super) fn remove_partial(&self, full: TileName) {
         if step().is_ok() {
             let _ = fs::remove_dir_all(self.path(&format!("{full}.p")));
@@ -162,7 +157,6 @@ fn prefix(name: TileName) -> &'static [u8] {
     }
 }
 
-/// The file mode of the private key is `SECRET`, and that of all other files `PUBLIC`.
 pub(super) const PUBLIC: u32 = 0o640;
 pub(super) const SECRET: u32 = 0o600;
 

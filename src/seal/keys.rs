@@ -15,7 +15,6 @@ use super::{
 };
 use crate::files::{self, SecretError};
 
-/// The public keys, from the first to the current one.
 #[derive(Debug)]
 pub(super) struct Chain {
     keys: Vec<VerifierKey>,
@@ -28,8 +27,8 @@ pub(super) struct Chain {
 // === impl Chain ===
 
 impl Chain {
-    /// Loads the public keys of a folder and checks each rotation. Trusts all keys if `trusted` is empty, otherwise
-    /// only the oldest of these keys and the newer ones.
+    /// Checks each rotation. Trusts all keys if `trusted` is empty, otherwise the oldest of these keys and the newer
+    /// ones.
     pub(super) fn load(folder: &Folder, trusted: &[VerifierKey]) -> Result<Self, SealError> {
         let Some(first) = folder.read(VKEY)? else {
             return Err(match folder.read(CHECKPOINT)? {
@@ -60,7 +59,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Checks that the current key and the new one signed a rotation. Returns the new key and the rotation.
+    /// Checks that the current key and the new one signed a rotation.
     fn rotated(&self, bytes: &[u8]) -> Result<(VerifierKey, Checkpoint), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let next = checkpoint.next_key.clone().ok_or(NoteError::Checkpoint)?;
@@ -75,7 +74,6 @@ impl Chain {
         }
     }
 
-    /// Returns whether the folder has the rotation that this checkpoint announces.
     pub(super) fn has_rotation(&self, announced: &Checkpoint) -> bool {
         let mut rotations = self.rotations.iter().map(|(_, checkpoint)| checkpoint);
         rotations.any(|known| (known.size, &known.next_key) == (announced.size, &announced.next_key))
@@ -86,11 +84,9 @@ impl Chain {
         &self.keys[self.keys.len() - 1]
     }
 
-    /// Reads the folder's checkpoint and checks its signature.
     pub(super) fn checkpoint(&self, folder: &Folder) -> Result<(Vec<u8>, Checkpoint, &VerifierKey), SealError> {
         let Some(bytes) = folder.read(CHECKPOINT)? else {
-            // A folder with a position or a replaced key had a checkpoint, so somebody removed it. A new tree would
-            // contradict the checkpoints that were handed out before.
+            // This folder had a checkpoint. A new tree would contradict the checkpoints that were handed out before.
             return Err(match folder.read(POSITION)?.is_some() || !self.rotations.is_empty() {
                 true => SealError::Damaged(folder.path(CHECKPOINT)),
                 false => SealError::Empty(folder.0.clone()),
@@ -127,8 +123,8 @@ fn parse(bytes: &[u8]) -> Result<(Note, Checkpoint), NoteError> {
     Ok((note, checkpoint))
 }
 
-/// Loads the private key, and completes or undoes an interrupted rotation. If there is no public key, creates it with
-/// the name `origin`, and a private key if that is missing too. The last value says whether it created the public key.
+/// Loads the private key, and completes or undoes an interrupted rotation. If there is no public key, creates the keys
+/// with the name `origin` and returns `true`.
 pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, bool), SealError> {
     let is_new = folder.read(VKEY)?.is_none();
     if is_new {
@@ -159,8 +155,7 @@ pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, 
     Ok((key, chain, is_new))
 }
 
-/// Replaces `key` by a new key. `checkpoint` is the folder's current checkpoint. Returns the new public key, and the
-/// file of the checkpoint that announces it.
+/// Replaces `key` by a new key. Returns the new public key, and the file of the checkpoint that announces it.
 pub(super) fn rotate(
     folder: &Folder,
     key: &SigningKey,
@@ -174,8 +169,7 @@ pub(super) fn rotate(
         ..checkpoint
     };
     let note = Note::sign(announcement.to_string(), &[key, &next]);
-    // Both private keys are on disk before a file announces the new public key, so that `open` can complete an
-    // interrupted rotation.
+    // Write both private keys before a file announces the new public key, so that `open` can complete the rotation.
     folder.write(KEY, [old.trim_ascii_end(), b"\n", new.as_bytes()].concat(), SECRET)?;
     let announced_in = rotation(chain.keys.len());
     folder.write(&announced_in, note.clone(), PUBLIC)?;
@@ -184,8 +178,7 @@ pub(super) fn rotate(
     Ok((next.public, folder.path(&announced_in)))
 }
 
-/// Reads the file of the private key. Each line is the seed of a key; during a rotation, there are two. Returns nothing
-/// if there is no such file.
+/// Each line of the file is the seed of a key; during a rotation, there are two.
 fn seeds(folder: &Folder) -> Result<Vec<u8>, SealError> {
     match files::read_secret(&folder.path(KEY)) {
         Err(SecretError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -197,7 +190,7 @@ fn seed(folder: &Folder) -> Result<String, SealError> {
     new_seed().map_err(SealError::write(&folder.path(KEY)))
 }
 
-/// Returns the name of a rotation's file. The first rotation has the number 1.
+/// The first rotation has the number 1.
 fn rotation(number: usize) -> String {
     format!("rotations/{number:03}")
 }

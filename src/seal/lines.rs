@@ -30,8 +30,7 @@ pub(super) struct Lines {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LogFile {
     pub(super) path: PathBuf,
-    /// The tree entry of the first line. It identifies the file, even after a rotation renamed the file or somebody
-    /// erased the line.
+    /// The tree entry of the first line. It identifies the file after a rotation or an erasure too.
     pub(super) first: Sha256,
     /// The time of the first record that has one.
     time: String,
@@ -112,8 +111,8 @@ pub(crate) fn erased_entry(line: &[u8]) -> Option<Sha256> {
     Some(Sha256(HEXLOWER.decode(hash).ok()?.try_into().ok()?))
 }
 
-/// Finds the files of the log to seal: each given path, and its rotated files in the same folder. Returns the files in
-/// which [`identify`] finds a record with a time, the oldest first. Of files with the same first line, returns one.
+/// Finds the files of the log to seal, the oldest first: each given path, and its rotated files in the same folder.
+/// Leaves out copies, and files in which [`identify`] finds no record with a time.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
     let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
@@ -128,8 +127,7 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
             };
             let Some(file) = file else { continue };
             match files.iter_mut().find(|known| known.first == file.first) {
-                // One file is a copy of the other. Prefer the uncompressed one, because compression may still be
-                // running.
+                // Of a file and its copy, prefer the uncompressed one, because compression may still be running.
                 Some(known) if is_gz(&known.path) => *known = file,
                 Some(_) => {}
                 None => files.push(file),
@@ -176,8 +174,7 @@ fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(found)
 }
 
-/// Returns the number of a rotated file: 2 for `audit.jsonl.2.gz`. Returns 0 for a name without a number, and for a
-/// number of six or more digits, which is a date or a time.
+/// Returns 2 for `audit.jsonl.2.gz`, and 0 for no number or for six or more digits, which are a date or a time.
 fn number(path: &Path) -> u32 {
     let packed = path.with_extension("");
     let name = if is_gz(path) { &packed } else { path };

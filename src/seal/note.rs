@@ -24,7 +24,6 @@ pub(super) struct SigningKey {
     pub(super) public: VerifierKey,
 }
 
-/// A text and its signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
     /// Ends in a line feed.
@@ -153,7 +152,7 @@ pub(super) fn new_seed() -> Result<String, std::io::Error> {
 // === impl Note ===
 
 impl Note {
-    /// Returns the text with its signatures. The text must end in a line feed.
+    /// The text must end in a line feed.
     pub(super) fn sign(text: String, keys: &[&SigningKey]) -> String {
         keys.iter().fold(text.clone() + "\n", |note, key| {
             let signature = key.pair.sign(text.as_bytes());
@@ -200,7 +199,7 @@ impl Note {
 // === impl Checkpoint ===
 
 impl Checkpoint {
-    /// Parses the text of a note. Ignores unknown extension lines.
+    /// Ignores unknown extension lines.
     pub(super) fn parse(text: &str) -> Result<Self, NoteError> {
         Self::parsed(text).ok_or(NoteError::Checkpoint)
     }
@@ -236,7 +235,6 @@ impl fmt::Display for Checkpoint {
     }
 }
 
-/// The signature type of Ed25519.
 const ED25519_TYPE: u8 = 1;
 /// The beginning of the extension line that contains a new key.
 const NEXT_KEY: &str = "next-key ";

@@ -27,9 +27,8 @@ pub struct Proven {
     pub proof: String,
 }
 
-/// Makes a proof for each line whose record has this id. Searches all given log files. The proof is for the checkpoint
-/// in the file `older`, or else for the folder's current one. Also returns the number of lines with this id
-/// that the checkpoint does not cover.
+/// Makes a proof for each line in `logs` whose record has this id, for the checkpoint in the file `older` or else for
+/// the folder's current one. Also returns the number of lines with this id that the checkpoint does not cover.
 ///
 /// # Errors
 /// Fails if no line has the id, if no known key signed the checkpoint, if the checkpoint covers none of these lines or

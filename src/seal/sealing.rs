@@ -24,7 +24,6 @@ pub struct Sealed {
     pub created: Option<VerifierKey>,
 }
 
-/// A locked folder, and the tree in it.
 struct Writer<'a> {
     folder: &'a Folder,
     key: SigningKey,
@@ -43,9 +42,8 @@ struct Writer<'a> {
 /// Seals the complete lines of a log that are not sealed yet. `logs` contains the path of the log, and the paths of
 /// rotated files in other folders.
 ///
-/// `go_on` accepts missing and changed lines: it reads again from the start of the file in which the last sealing
-/// stopped. From the first line that differs from its entry on, it seals each line that it does not find among the
-/// remaining entries. `stop` is called after each `MAX_ROUND` new lines. If it returns true, sealing ends early.
+/// With `go_on`, seals the new lines although sealed lines are missing or changed. Ends early if `stop`, which is
+/// called after each `MAX_ROUND` new lines, returns true.
 ///
 /// # Errors
 /// Fails if the folder or the log cannot be used. Without `go_on`, also fails if it notices that sealed lines are
@@ -66,7 +64,6 @@ pub fn seal(
     let (mut walk, mut entry) = writer.start(logs, go_on)?;
     let mut sealed = folder.entries(entry, before);
     // The hashes of sealed lines that may come later in the log, each with its first entry and its number of entries.
-    // These lines must not be sealed twice.
     let mut elsewhere: HashMap<Sha256, (u64, u64)> = HashMap::new();
     while let Some(hash) = walk.next_entry(entry)? {
         match sealed.next().transpose()? {
@@ -80,8 +77,7 @@ pub fn seal(
                 for (number, sealed) in (first..).zip(folder.entries(first, before)) {
                     elsewhere.entry(sealed?).or_insert((number, 0)).1 += 1;
                 }
-                // From here on, lines are no longer compared with the entries in order. Each line that is not in
-                // `elsewhere` becomes a new entry.
+                // From here on, each line that is not in `elsewhere` becomes a new entry.
                 sealed = folder.entries(before, before);
                 entry = before;
             }
@@ -117,8 +113,7 @@ pub fn seal(
     })
 }
 
-/// Replaces the private key of a folder with a new one. Returns the new public key, and the file of the checkpoint that
-/// announces it.
+/// Replaces the private key. Returns the new public key, and the file of the checkpoint that announces it.
 pub fn rotate_key(options: &SealOptions) -> Result<(VerifierKey, PathBuf), SealError> {
     let folder = Folder(options.path.clone());
     if folder.read(keys::VKEY)?.is_none() {
@@ -174,8 +169,7 @@ impl<'a> Writer<'a> {
     fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
         let saved = self.folder.read(POSITION)?;
         let mut saved: Option<(Position, Vec<Sha256>)> = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        // If the log still begins with the line that the position names, it was not rotated, and no other file has
-        // new lines.
+        // If the log still begins with the line that the position names, it was not rotated.
         let current = match (&saved, logs) {
             (Some((position, _)), [log]) if !go_on && log.exists() => {
                 identify(log)?.filter(|file| file.first == position.first)
@@ -195,7 +189,6 @@ impl<'a> Writer<'a> {
             }
         };
         let saved = saved.filter(|(position, _)| !go_on || position.size <= self.sealed);
-        // Without a usable position, compare all lines.
         let Some((position, done)) = saved else {
             return Ok((Walk::new(files, Vec::new()), 0));
         };
@@ -285,6 +278,5 @@ impl<'a> Writer<'a> {
 const MAX_ROUND: u64 = 65_536;
 /// If the log differs from its seal, how many of the newest entries to search for a line.
 const MAX_KNOWN: u64 = 10_000_000;
-/// How many completely sealed files are remembered even if they are missing: a file can be missing for a moment while
-/// it is compressed. If there are more, the missing ones are forgotten.
+/// How many sealed files are remembered if they are missing, as a file is for a moment while it is compressed.
 const MAX_DONE: usize = 1_000;

@@ -28,7 +28,6 @@ pub(super) struct TileName {
 // === impl Tree ===
 
 impl Tree {
-    /// Loads the tree of `size` entries from its partial tiles.
     pub(super) fn load<E>(size: u64, mut read: impl FnMut(TileName) -> Result<Vec<Sha256>, E>) -> Result<Self, E> {
         let mut tree = Self {
             size,
@@ -52,7 +51,7 @@ impl Tree {
         self.size
     }
 
-    /// Appends the entry whose leaf hash is `leaf`. Calls `full` with each tile that becomes full.
+    /// Calls `full` with each tile that becomes full.
     pub(super) fn push(&mut self, leaf: Sha256, mut full: impl FnMut(TileName, &[Sha256])) {
         self.size += 1;
         let mut hash = leaf;
@@ -89,15 +88,13 @@ impl Tree {
         })
     }
 
-    /// Returns the Merkle Tree Hash of all entries.
     pub(super) fn root(&self) -> Sha256 {
         let levels = self.levels.iter().enumerate();
         root_of(levels.rev().map(|(level, hashes)| (level * 8, &**hashes)))
     }
 }
 
-/// Combines subtrees, from left to right, and returns the root. Each item is a height, and the hashes of the next
-/// subtrees of that height.
+/// Returns the root of subtrees, from left to right. Each item is a height, and the hashes of subtrees of that height.
 fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha256 {
     let mut stack: Vec<(usize, Sha256)> = Vec::new();
     for (height, hashes) in subtrees {

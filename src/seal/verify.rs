@@ -78,7 +78,6 @@ pub enum FindingKind {
     Other(String),
 }
 
-/// Reads several files as one log.
 #[derive(Default)]
 struct Logs<'a> {
     paths: slice::Iter<'a, PathBuf>,
@@ -181,8 +180,7 @@ fn in_tree_order(folder: &Folder, size: u64, logs: &[PathBuf]) -> Result<Vec<Pat
 // === impl Verification ===
 
 impl Verification {
-    /// Builds the tree from the entries, and compares it with the tiles and the checkpoint. Returns whether all entries
-    /// could be read.
+    /// Compares the entries with the tiles and the checkpoint. Returns whether all entries could be read.
     fn check_tree(&mut self, folder: &Folder, checkpoint: &Checkpoint) -> bool {
         let mut tree = Tree::default();
         for entry in folder.entries(0, checkpoint.size) {
@@ -222,7 +220,6 @@ impl Verification {
         self.add_file(&folder.path(&name.to_string()), &text);
     }
 
-    /// Checks that the tree begins with all entries of an older checkpoint.
     fn check_older(&mut self, folder: &Folder, path: &Path, older: &Checkpoint) {
         let size = older.size;
         let text = if size > self.sealed {
@@ -388,5 +385,5 @@ impl fmt::Display for Finding {
 
 /// How many lines of a file to search for one that is sealed.
 const MAX_START: usize = 1_000;
-/// Maximum number of findings to keep. Of further ones, only the lines or entries are counted.
+/// Maximum number of findings to keep.
 const MAX_FINDINGS: usize = 1_000;

@@ -47,8 +47,7 @@ async fn displaced(live: &Live) -> Displaced {
     checking.await.unwrap_or(Displaced::No)
 }
 
-/// Opens the audit log again. Returns false if this failed. With `was_failing`, does not log the error, because the
-/// attempt before failed too and logged its error.
+/// Opens the audit log again, and returns whether that succeeded. With `was_failing`, does not log the error again.
 async fn reopen(live: &Live, was_failing: bool) -> bool {
     // Logs of earlier generations are not reopened: the last lines of old requests belong in the old files.
     let generation = live.generation();

@@ -155,7 +155,6 @@ impl Visit for EventText {
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off,suppaftp=off";
 const MESSAGE: &str = "message";
-/// The indentation of continued lines.
 const INDENT: &str = "    ";
 
 #[cfg(test)]

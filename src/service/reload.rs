@@ -23,7 +23,6 @@ use crate::{
     text::Timestamp,
 };
 
-/// The configuration file, and a watcher for it and for the files of [`Config::secret_files`].
 pub(super) struct WatchedConfig {
     file: PathBuf,
     sources: Sources,
@@ -50,8 +49,8 @@ pub(super) async fn run(
         };
         match &mut reloads {
             Some(reloads) => {
-                // Before loading the configuration, watch the files with secrets that it names now, and note the
-                // contents of all watched files. So no later change is missed.
+                // Before loading the configuration, note the contents of all files to watch, so that no later change is
+                // missed.
                 reloads.follow().await;
                 report.reloading();
                 reload(&daemon, &reloads.sources, cause).await;
@@ -153,8 +152,7 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
-    // Find errors in files before calling `followed_by`, which creates missing files: a reload that fails because of a
-    // file should create none.
+    // `followed_by` creates missing files. A reload that fails because of a file should create none.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;

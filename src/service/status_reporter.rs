@@ -124,8 +124,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Logs every few seconds that the daemon waits for open exchanges, and how much of the time `bound` is left. Runs
-/// until the future is dropped.
+/// Runs until the future is dropped.
 pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
     let end = Instant::now() + bound;
     let mut pause = FIRST;
@@ -143,7 +142,7 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
 
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
-/// Time from the beginning of the stop to the first log line. Usually, all exchanges end earlier, and there is no line.
+/// Time from the beginning of the stop to the first log line.
 const FIRST: Duration = Duration::from_millis(300);
 const LOG_PERIOD: Duration = Duration::from_secs(5);
 

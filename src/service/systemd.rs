@@ -22,7 +22,6 @@ use crate::text::plain;
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
-/// The status line that was sent last, and whether sending any message has failed.
 #[derive(Debug, Default)]
 struct LastSent {
     status: Mutex<String>,
@@ -44,8 +43,7 @@ struct Socket {
 // === impl Notifier ===
 
 impl Notifier {
-    /// Creates a notifier. Without `NOTIFY_SOCKET` in the environment, systemd expects no messages, and the notifier
-    /// sends none.
+    /// Creates a notifier, which sends nothing unless systemd expects messages (`NOTIFY_SOCKET`).
     pub fn from_env() -> Self {
         let wanted = std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty());
         Self(wanted.then(Arc::default))
@@ -101,8 +99,8 @@ impl Notifier {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
-    /// Tells systemd's watchdog regularly that the daemon is alive. Before each message, a new task has to run, so the
-    /// messages stop if all worker threads are blocked. Returns immediately if the watchdog is off.
+    /// Tells systemd's watchdog, if it is on, regularly that the daemon is alive. Before each message, a new task has
+    /// to run, so the messages stop if all worker threads are blocked.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;

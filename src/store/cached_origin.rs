@@ -19,11 +19,11 @@ pub(super) struct CachedOrigin {
     pub(super) state: ArcSwap<OriginState>,
     /// Whether the state has been merged with the state on disk, if there is one.
     recalled: AtomicBool,
-    /// How many times an operator has made robotgate forget the origin. A task that gets a state from the disk or the
-    /// fleet drops that state if this number has changed since the task began.
+    /// How many times an operator has made robotgate forget the origin. If this number changes while a task gets a
+    /// state from the disk or the fleet, the task drops that state.
     forgotten: AtomicU64,
-    /// Whether a fetch runs, or is queued in the background. The value can be out of date. Most lookups read it instead
-    /// of locking [`InFlightFetches`](super::in_flight::InFlightFetches).
+    /// Whether a fetch runs, or is queued in the background. The value can be out of date, but reading it does not lock
+    /// [`InFlightFetches`](super::in_flight::InFlightFetches).
     pub(super) fetching: AtomicBool,
     pub(super) tally: Arc<Tally>,
     /// Held while a lookup reads the disk or parses the robots.txt again. Other lookups wait for its result.

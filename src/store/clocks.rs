@@ -53,8 +53,7 @@ impl Clocks {
         }
     }
 
-    /// Returns how the wall clock was set since the last check, or `None` if it was not set. `now` is the time that the
-    /// wall clock shows.
+    /// Returns how the wall clock was set since the last check, or `None` if it was not set.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().can_skip_check(now, running()) {
             return None;

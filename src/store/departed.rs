@@ -21,8 +21,7 @@ type Tallies = Vec<(Origin, Arc<Tally>)>;
 // === impl Departed ===
 
 impl Departed {
-    /// Keeps the tally of an origin that leaves the cache, if some of the tally's counts were not taken yet or a
-    /// request can still add to them.
+    /// Keeps the tally of an origin, unless its counts were all taken and no request can add to them any more.
     pub(super) fn add(&self, origin: Origin, cached: &Arc<CachedOrigin>) {
         let tally = &cached.tally;
         let is_in_use = Arc::strong_count(tally) > 1 || Arc::strong_count(cached) > 1;
@@ -35,8 +34,7 @@ impl Departed {
         }
     }
 
-    /// Calls `each` with every tally, and removes those for which it returns `false`. Other threads can add tallies
-    /// meanwhile.
+    /// Removes the tallies for which `each` returns `false`. Other threads can add tallies meanwhile.
     pub(super) fn retain(&self, mut each: impl FnMut(&Origin, &mut Arc<Tally>) -> bool) {
         // Do not keep the list locked: `each` can wait for a lock of the cache, and the cache calls `add` while it
         // holds that lock.
@@ -53,8 +51,7 @@ impl Departed {
 }
 
 impl Lifecycle<Origin, Held> for Departed {
-    /// Evicted origins. The cache drops this value after it has released its locks, so freeing these origins blocks no
-    /// other thread.
+    /// Evicted origins. The cache drops them after it has released its locks, so freeing them blocks no other thread.
     type RequestState = [Option<Held>; 2];
 
     fn on_evict(&self, state: &mut Self::RequestState, origin: Origin, held: Held) {

@@ -62,8 +62,8 @@ pub struct DiskError {
 // === impl Disk ===
 
 impl Disk {
-    /// Opens or creates the file at `path`, with a page cache of up to `cache_bytes`. Renames a damaged file and
-    /// creates a new one. Blocks: it checks the whole file, and waits a little if another process has it open.
+    /// Opens or creates the file at `path`, and renames a damaged one first. Blocks: it checks the whole file, and
+    /// waits a little if another process has it open.
     pub fn open(path: &Path, options: DiskOptions, cache_bytes: usize) -> Result<Self, DiskError> {
         let unusable = |why| DiskError {
             path: path.to_owned(),
@@ -133,7 +133,7 @@ impl Disk {
                 Some(StoreChange::Keep { state, complete: true }) => return Ok(Some(state.clone())),
                 Some(StoreChange::Keep { state, complete: false }) => Some(state.clone()),
                 Some(StoreChange::Forget) => return Ok(None),
-                // This `Disk` was told to close, so the writer thread has closed the cache file or will do so soon.
+                // The writer thread has closed the file or will do so soon.
                 None if queue.closed => return Ok(None),
                 None => None,
             }
@@ -145,8 +145,7 @@ impl Disk {
         let turn = turn.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            // The read keeps its permit until it ends, even if the request no longer waits for it. Otherwise, more
-            // threads than `MAX_READERS` could read at once.
+            // Keep the permit until the read ends, even if the request no longer waits for it.
             let _turn = turn;
             shared.read_file(|file| file.read(&name))
         });
@@ -190,8 +189,8 @@ impl Disk {
         }
     }
 
-    /// Returns the approximate size of the texts and records in the file, and their maximum size, both in bytes. The
-    /// first is `None` while an error keeps the file closed.
+    /// Returns the approximate size of the texts and records in the file (`None` while an error keeps the file closed),
+    /// and their maximum size, both in bytes.
     pub fn bytes(&self) -> (Option<u64>, u64) {
         let file = self.shared.file.read();
         let held = file.as_ref().map(|file| file.held());
@@ -242,8 +241,7 @@ impl Disk {
         open_existing(&COPIES, path, READER_CACHE)
     }
 
-    /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. Returns an error if redb panics
-    /// because the file is damaged.
+    /// Runs `work` on a file from [`read_only`](Self::read_only). Fails if redb panics because the file is damaged.
     pub fn guarded<T>(file: CopyFile, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         guarded(move || work(&file))
     }

@@ -36,8 +36,7 @@ struct FetchInProgress<'a, F: Fetch> {
 }
 
 impl Store {
-    /// Fetches a robots.txt in the background. Does nothing if the requester has reached its limit of fetches: a later
-    /// request then starts the fetch.
+    /// Does nothing if the requester has reached its limit of fetches: a later request then starts the fetch.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         if cached.fetching.load(Ordering::Relaxed) {
             return;
@@ -54,8 +53,7 @@ impl Store {
         }
     }
 
-    /// Starts or joins the fetch that is due for the origin, and waits at most `wait` for its end. If the fetch takes
-    /// longer, the returned lookup may have an expired copy or none.
+    /// If the fetch takes longer than `wait`, the returned lookup may have an expired copy or none.
     pub(super) async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         cached: &Arc<CachedOrigin>,
@@ -90,8 +88,7 @@ impl Store {
             found = self.reread(&cached, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {
-            // The fetch may have got a robots.txt that could not be stored as evidence. Fail if the evidence still
-            // cannot be stored.
+            // The fetch may have got a robots.txt that could not be stored as evidence.
             query.fetcher.check_evidence()?;
         }
         let at = SystemTime::now();
@@ -122,8 +119,7 @@ impl Store {
             .join_or_queue(query.origin, cached, is_due, query.requester.name, enter)
     }
 
-    /// Waits for a permit and for room in the audit log, and then starts the fetch. If another requester has started it
-    /// in the meantime, joins it.
+    /// Waits for a permit and for room in the audit log. If another requester starts the fetch meanwhile, joins it.
     async fn begin<F: Fetch>(
         self: &Arc<Self>,
         queued: &QueuedFetch,
@@ -170,7 +166,6 @@ impl Store {
         let lease = match fleet {
             Some(fleet) => match self.take_from_fleet(fleet, &mut begun).await {
                 ControlFlow::Continue(lease) => lease,
-                // Another robotgate of the fleet has fetched the robots.txt.
                 ControlFlow::Break(()) => return,
             },
             None => None,
@@ -180,8 +175,7 @@ impl Store {
             let traced = fetcher.fetch(&permit, document, origin, etag.as_deref()).await;
             let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
             match is_unchanged && cached.state.load().etag().is_none() {
-                // The site answered 304, but an operator made robotgate forget the robots.txt during the fetch. Fetch
-                // it again without the ETag.
+                // The site answered 304, but an operator made robotgate forget the robots.txt during the fetch.
                 true => fetcher.fetch(&permit, document, origin, None).await,
                 false => traced,
             }
@@ -229,13 +223,11 @@ impl Store {
                 return;
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
-            // If the swap failed, another task has changed the state, for example because an operator made robotgate
-            // forget the origin. Try again with the new state.
+            // If the swap failed, another task has changed the state, so try again.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    // If the fetch failed, the cause may be the network of this robotgate alone. So the fleet does not
-                    // get this result.
+                    // If the fetch failed, the cause may be the network of this robotgate alone.
                     let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
                     let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
                     self.running.spawn(async move { fleet.end(lease, answered).await });
@@ -257,8 +249,8 @@ impl Store {
         }
     }
 
-    /// Asks the fleet's server for the document. If another robotgate has fetched it, updates the cached origin and
-    /// returns `Break`. Otherwise, the caller has to fetch it, and to share the result if this returns a lease.
+    /// Asks the fleet's server for the document, and returns `Break` if another robotgate has fetched it. Otherwise,
+    /// the caller has to fetch it, and to share the result if this returns a lease.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,

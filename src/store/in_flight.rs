@@ -23,14 +23,12 @@ struct InFlightEntry {
     fetch: Arc<InFlightFetch>,
     /// Requests that wait for the fetch to begin.
     waiting: usize,
-    /// The place of each waiting requester in the queue of the fetch limiter. The requester that gets its turn first
-    /// starts the fetch.
+    /// The place of each waiting requester in the queue of the fetch limiter. The first one that gets its turn fetches.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
 #[derive(Debug)]
 struct InFlightFetch {
-    /// The cached origin that the result of the fetch updates.
     cached: Arc<CachedOrigin>,
     stage: watch::Sender<Stage>,
 }
@@ -42,7 +40,6 @@ enum Stage {
     Finished,
 }
 
-/// How a request takes part in a fetch.
 pub(super) enum FetchHandle {
     /// The fetch runs or has ended, or no fetch is needed.
     Running(RunningFetch),
@@ -256,7 +253,6 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// `client` is the last byte of the client's address.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,
@@ -278,8 +274,7 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // If two handles are dropped at the same time, each drop can see the other's reference to the fetch. This clone
-        // stands for such a reference.
+        // If two handles are dropped at the same time, each drop can see the other's reference, as with this clone.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

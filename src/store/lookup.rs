@@ -66,7 +66,7 @@ impl Store {
         Ok((lookup, tally))
     }
 
-    /// Reads an origin's state back from disk. If that fails, the next lookup tries again.
+    /// If this fails, the next lookup tries again.
     async fn recall<F: Fetch>(&self, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         let Query { origin, policy, .. } = *query;
         let _turn = cached.turn.lock().await;
@@ -120,8 +120,7 @@ impl Store {
         Arc::new(reread.unwrap_or_else(OriginState::unknown))
     }
 
-    /// Returns the state of an origin under `policy`. If a reload has changed the profile, one lookup parses the
-    /// robots.txt again, and the others wait for its result.
+    /// If a reload has changed the profile, one lookup parses the robots.txt again, and the others wait for its result.
     pub(super) async fn reread(
         &self,
         cached: &Arc<CachedOrigin>,
@@ -139,8 +138,7 @@ impl Store {
             // If parsing panicked, the panic has been printed already. An unknown state allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = cached.state.compare_and_swap(&state, reread.clone());
-            // If another task has replaced the state, the next round checks whether the newer state has to be parsed
-            // again.
+            // If another task has replaced the state, try again with the newer one.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, cached);
                 return reread;
@@ -148,8 +146,8 @@ impl Store {
         }
     }
 
-    /// Corrects the states if the machine's clock was set since the last call. If it was set forward, the times of
-    /// failures move with it. If it was set back, copies expire, because their age is unknown.
+    /// Corrects the states if the machine's clock was set since the last call. If the clock was set back, copies
+    /// expire, because their age is unknown.
     pub(super) fn watch_clock(&self, now: SystemTime) {
         let Some(jump) = self.clocks.look(now) else {
             return;
@@ -158,7 +156,7 @@ impl Store {
         for (origin, cached) in held.chain(self.in_flight.cache()) {
             let before = cached.state.rcu(|state| state.after_jump(&jump));
             let state = cached.state.load_full();
-            // Correct the state on disk too. Otherwise, the next start would read uncorrected times.
+            // Otherwise, the next start would read uncorrected times.
             if let Some(disk) = self
                 .disk
                 .as_ref()
@@ -169,9 +167,9 @@ impl Store {
         }
     }
 
-    /// Inserts a cached origin again after its size has changed, because the cache weighs it only on insertion.
+    /// Inserts a cached origin again, because the cache weighs it only on insertion.
     pub(super) fn weigh_anew(&self, origin: &Origin, cached: &Arc<CachedOrigin>) {
-        // The cache may hold a newer object for the same origin. Keep that.
+        // The cache may hold a newer object for the same origin.
         let is_another = |held: Held| !Arc::ptr_eq(&held.cached, cached);
         if !self.cache.peek(origin).is_some_and(is_another) {
             self.cache.insert(origin.clone(), Held::new(origin, cached.clone()));
@@ -182,8 +180,7 @@ impl Store {
         if let Some(held) = self.cache.get(origin) {
             return held.cached;
         }
-        // If a fetch runs for an evicted origin, cache the object that the fetch will update, so that its result is not
-        // lost.
+        // If a fetch runs for an evicted origin, cache the object that the fetch will update.
         let fetching = self.in_flight.of(origin);
         let cached = fetching.unwrap_or_else(|| Arc::new(CachedOrigin::new(self.disk.is_none())));
         let made = self

@@ -50,14 +50,13 @@ impl Tally {
         self.counts[2 * verdict as usize + usize::from(forwarded)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a forwarded request that the origin answered with a 5xx, or that failed because of the origin or the
-    /// network.
+    /// Counts a request in `Tallied::failed`.
     pub fn failed(&self) {
         self.counts[FAILED].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a forwarded request that the origin answered and that does not count as [`failed`](Self::failed). `took`
-    /// is the time to the first byte, or to connect for a tunnel, without robotgate's own waits.
+    /// Counts a request in `Tallied::answered`. `took` is the time to the first byte, or to connect for a tunnel,
+    /// without robotgate's own waits.
     pub fn answered(&self, took: Duration) {
         self.counts[ANSWERED].fetch_add(1, Ordering::Relaxed);
         self.counts[MICROS].fetch_add(micros(took), Ordering::Relaxed);
@@ -99,8 +98,7 @@ impl Tally {
     }
 }
 
-/// Layout of the counts of a [`Tally`]: two for each verdict, as in [`Tallied::verdicts`], then one at each of
-/// [`FAILED`], [`ANSWERED`] and [`MICROS`].
+/// Layout of the counts of a [`Tally`]: two for each verdict, as in [`Tallied::verdicts`], then the others.
 const VERDICTS: usize = Verdict::ALL.len();
 const FAILED: usize = 2 * VERDICTS;
 const ANSWERED: usize = FAILED + 1;

@@ -117,7 +117,6 @@ impl Calls {
         self.0.recv().await.expect("the puppet is there")
     }
 
-    /// Returns whether no further fetch has started.
     async fn none_more(&mut self) -> bool {
         settle().await;
         self.0.is_empty()
@@ -259,7 +258,6 @@ fn holds(lookup: &Lookup, body: &str) -> bool {
     })
 }
 
-/// Returns the verdict and the reason for all paths, or `None` if rules decide.
 fn verdict(lookup: &Lookup) -> Option<(Verdict, Reason)> {
     rules_of(lookup.answer(&POLICY)).err()
 }

@@ -76,8 +76,8 @@ impl Rejections {
         }
     }
 
-    /// Records a rejection. If the caller should log it (about one a minute for each client and kind), returns how many
-    /// of this kind the client has caused. `user_agent` must contain no control characters.
+    /// Records a rejection, and returns how many of this kind the client has caused if the caller should log it (about
+    /// one a minute for each client and kind). `user_agent` must contain no control characters.
     pub fn note(
         &self,
         client: IpAddr,
@@ -119,8 +119,7 @@ impl Rejections {
             rejection.user_agent = Some(user_agent.to_owned());
         }
         let count = rejection.count;
-        // `duration_since` fails if the clock was set back. Then the rejection is logged early rather than much too
-        // late.
+        // If the clock was set back, log early rather than much too late.
         let is_due = now
             .duration_since(entry.last_logged)
             .map_or(true, |since| since >= LOG_INTERVAL);

@@ -189,7 +189,6 @@ mod tests {
     use super::*;
 
     /// The origin sends `response` to a POST and closes the connection. Then robotgate sends the content `sent`.
-    /// Returns how the response's content ended.
     async fn end_of_content(response: &str, sent: &[u8]) -> Result<(), Fault> {
         let (near, mut far) = duplex(1024);
         let mut http1 = Http1::new(Box::new(near));

@@ -15,8 +15,7 @@
 //!   long, or has too many CONTINUATION frames (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream accepts 16 of them.
 //! - **Floods.** h2 closes a connection if the origin makes it reset more than 1,024 streams (RUSTSEC-2024-0003),
-//!   exceeds the connection's window, sends more than 100 empty DATA frames, or sends many small ones that nobody
-//!   reads. h2 answers a PING or SETTINGS frame before it reads the next one.
+//!   exceeds the connection's window, or sends too many empty or small DATA frames.
 //! - **Cancelled streams.** After 100 cancelled streams, the connection takes no new ones. With more of them, the
 //!   origin might suspect an attack, and close the connection while other requests use it.
 //! - **Sending.** h2 buffers at most 64 KiB of a request's content.
@@ -105,10 +104,8 @@ impl Default for Bounds {
 // === impl SharedConnection ===
 
 impl SharedConnection {
-    /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives the
-    /// connection. A connection without streams is closed after `idle`, or up to [`Bounds::silence`] later.
-    ///
-    /// Does not wait for the origin.
+    /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, without waiting for the origin. A connection
+    /// without streams is closed after `idle`, or up to [`Bounds::silence`] later.
     ///
     /// # Errors
     /// Fails if writing to `stream` fails.

@@ -63,9 +63,10 @@ pub struct OriginConnection {
 // === impl Origins ===
 
 impl Origins {
-    /// Creates an empty set. Certificates are verified against the file `roots`. At most about `max` idle HTTP/1.1
-    /// connections are kept. If there are about `max` HTTP/2 connections, opening another one closes the least recently
-    /// used idle one, if any.
+    /// Creates an empty set. Certificates are verified against the file `roots`.
+    ///
+    /// Keeps at most about `max` idle HTTP/1.1 connections, and closes an idle HTTP/2 connection for each new one above
+    /// about `max`.
     pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -79,10 +80,10 @@ impl Origins {
     }
 
     /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked: an existing one, or
-    /// else a new one to the first address that accepts it. TCP and TLS take at most about `within` for all addresses
-    /// together. If another request is opening a connection that both could share, waiting for that connection can take
-    /// up to `within` more. A new HTTP/2 connection that requests share is closed once it has been idle for `idle`.
-    /// `tried` gets the last address that was tried.
+    /// else a new one to the first address that accepts it. `tried` gets the last address that was tried.
+    ///
+    /// Connecting takes at most about `within` for all addresses together. Waiting for a connection that another
+    /// request is opening can take up to `within` more.
     ///
     /// # Errors
     /// Fails with the fault of the last address if none accepts a connection in time.
@@ -253,7 +254,6 @@ mod tests {
     use super::*;
     use crate::egress::Roots;
 
-    /// Starts a server that completes TCP handshakes but sends nothing.
     async fn silent() -> (Arc<Origins>, Origin, TcpListener, Roots) {
         let roots = Roots::gather(&[]).expect("a file in memory");
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");

@@ -32,8 +32,7 @@ pub struct Shards<V> {
     hasher: RandomState,
 }
 
-/// Idle connections. Of those with the same key, the newest is taken first. No lock is held while a connection is
-/// closed.
+/// Idle connections. Of those with the same key, the newest is taken first.
 #[derive(Debug)]
 pub struct Pool<T> {
     kept: Shards<Vec<Idle<T>>>,

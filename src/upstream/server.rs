@@ -161,7 +161,7 @@ impl Server {
         }
     }
 
-    /// Returns the number of bytes received since this request got the connection. Over FTP, it is [`Ftp::progress`].
+    /// Returns the number of bytes received since this request got the connection, or [`Ftp::progress`] over FTP.
     /// Always 0 for HTTP/2, because other requests can use the connection too.
     pub fn bytes_read(&self) -> u64 {
         match self {

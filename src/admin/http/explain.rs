@@ -79,7 +79,7 @@ fn explained(
     })
 }
 
-/// Returns a robots.txt as text, and whether its end was cut off.
+/// The `bool` says whether the end was cut off.
 pub(super) fn text_of(body: &[u8]) -> (String, bool) {
     let shown = body.get(..MAX_TEXT).unwrap_or(body);
     (String::from_utf8_lossy(shown).into_owned(), shown.len() < body.len())

@@ -12,8 +12,7 @@ pub(super) async fn alive() -> impl IntoResponse {
 }
 
 /// Returns 503 while robotgate stops, or cannot write the audit log or required evidence. A load balancer then sends
-/// bots to another proxy. If robotgate is not stopping and can write the audit log, the text also lists
-/// other problems.
+/// bots to another proxy.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())

@@ -70,6 +70,5 @@ pub(super) async fn history(
 }
 
 const USUAL_TIME: Duration = Duration::from_secs(3600);
-/// Number of rows of a table, if the request does not name one.
 const USUAL: usize = 10;
 const MOST: usize = 50;

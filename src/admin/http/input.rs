@@ -78,7 +78,6 @@ impl Form for DecideParams {
 }
 
 impl DecideParams {
-    /// Checks the agent and parses the URL. The error is a sentence.
     pub(super) fn target(&self) -> Result<Target, String> {
         check_agent(&self.agent)?;
         let target = Target::parse(&self.url);
@@ -144,7 +143,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     })
 }
 
-/// Turns an error of serde into a message for people. Returns `None` for an error of unknown form.
+/// Returns `None` for an error of unknown form.
 fn in_words(why: &str) -> Option<String> {
     if let Some((value, known)) = why.split_once(NOT_A_PURPOSE) {
         let value = value.strip_prefix("purpose: ").unwrap_or(value);
@@ -175,9 +174,8 @@ fn in_words(why: &str) -> Option<String> {
     is_no_number.then(|| format!("{name} is not a number"))
 }
 
-/// Returns whether the request says that its content is JSON. Any web page could make a browser send other content.
-/// Before a browser sends JSON to another origin, it asks for permission (a preflight request), and robotgate gives
-/// none.
+/// Any web page could make a browser send other content than JSON. Before a browser sends JSON to another origin, it
+/// asks for permission (a preflight request), and robotgate gives none.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());

@@ -15,8 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct ConnectionLimiter {
     taken: Arc<Mutex<Vec<Arc<State>>>>,
     free: Arc<Semaphore>,
-    /// Limits how many connections wait for a permit of `free`. Those that wait because their address has too many
-    /// connections do not count.
+    /// Limits how many connections wait for a permit of `free`.
     waiting: Semaphore,
 }
 
@@ -91,7 +90,7 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Closes the longest idle of the connections for which `who` returns true. Returns false if none is idle.
+    /// Returns false if none of the connections for which `who` returns true is idle.
     fn close_longest_idle(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
         let taken = self.taken.lock();
         let open = taken.iter().filter(who).filter(|state| !state.closing.is_cancelled());
@@ -120,7 +119,6 @@ impl ConnectionPermit {
         ResponseGuard(self)
     }
 
-    /// Records whether bytes of a response wait for the client.
     pub(super) fn set_sending(&self, sending: bool) {
         self.state.activity.lock().sending = sending.then(Instant::now);
     }

@@ -123,8 +123,8 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// Searches until it has found `limit` origins, the file ends or `deadline` has passed. `read` searches the part of the
-/// file that begins at its argument, and returns the rows that it found and the name at which the next part begins.
+/// `read` searches the part of the file that begins at its argument. It returns the rows that it found, and the name at
+/// which the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,

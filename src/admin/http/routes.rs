@@ -55,7 +55,6 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// The routes that change something.
 fn changing() -> Vec<Route> {
     vec![Route("/api/v1/origins/forget", &["post"], post(origins::forget))]
 }

@@ -39,11 +39,9 @@ pub(super) struct Status {
     tunnels: u64,
     fetches_running: usize,
     origins: Origins,
-    /// `None` if there is no store of evidence.
     evidence: Option<EvidenceState>,
     /// `None` if the proxy does not seal the audit log.
     seal: Option<SealState>,
-    /// `None` if the proxy is in no fleet.
     fleet: Option<FleetStatus>,
     audit: Audit,
     listen: Vec<Listens>,
@@ -76,7 +74,6 @@ struct Origins {
 
 #[derive(Serialize)]
 struct FleetStatus {
-    /// The URL of the fleet's server.
     url: String,
     connected: bool,
     error: Option<String>,

@@ -122,8 +122,7 @@ fn histories(path: PathBuf) -> ReadHistories {
     })
 }
 
-/// Returns a function that finds robots.txt files and configurations by their digests, in memory or in the store of
-/// evidence.
+/// Finds robots.txt files and configurations by their digests, in memory or in the store of evidence.
 fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
     let config = generation.config.canonical.clone();
     let evidence = generation

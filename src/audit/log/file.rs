@@ -45,7 +45,7 @@ pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Ends the last line of the file at `path` if it is incomplete. `file` is this file.
+/// `path` is the path of `file`.
 pub(super) fn begin_line(file: &mut File, path: &Path) -> io::Result<()> {
     if ends_inside_a_line(path) {
         // After a crash or a full disk, the last line can be incomplete.

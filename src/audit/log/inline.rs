@@ -22,7 +22,6 @@ struct WriteTurn<'a> {
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Returns a [`WritePromise`] if the caller has to write this batch.
     pub(super) fn claim_write(&self, batch: u64) -> Option<WritePromise<'_>> {
         let has_others = self.request_runtime.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.state.lock();

@@ -80,7 +80,6 @@ pub(super) struct State {
     pub(super) asleep: bool,
     /// Number of bytes that are reserved for future lines.
     pub(super) reserved: usize,
-    /// Whether the last write failed.
     pub(super) failing: bool,
     pub(super) closed: bool,
     pub(super) ended: bool,
@@ -171,7 +170,6 @@ impl SharedLog {
         }
     }
 
-    /// Adds a line and returns the number of its batch.
     pub(super) fn push(&self, mut state: MutexGuard<'_, State>, line: &[u8], awaited: bool) -> u64 {
         if !state.ended {
             state.lines.extend_from_slice(line);
@@ -196,8 +194,8 @@ impl SharedLog {
         state.asleep = false;
     }
 
-    /// Ends a write of `batch`. If the batch is complete or `lost`, notifies the requests that wait for it. Otherwise,
-    /// the log's own thread writes the rest.
+    /// If `batch` is complete or `lost`, notifies the requests that wait for it. Otherwise, the log's own thread writes
+    /// the rest.
     pub(super) fn give_back(&self, sink: Sink, mut batch: Batch, lost: bool) {
         let mut state = self.state.lock();
         state.sink = Some(sink);

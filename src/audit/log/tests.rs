@@ -21,7 +21,6 @@ use parking_lot::Condvar;
 
 use super::*;
 
-/// An output of the log that the test controls.
 #[derive(Clone, Default)]
 struct Sink(Arc<Inner>);
 

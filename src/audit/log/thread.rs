@@ -82,8 +82,7 @@ impl SharedLog {
         };
     }
 
-    /// Writes a whole batch, with as many attempts as necessary. Gives up only if the log is closing and the output
-    /// fails.
+    /// Tries as often as necessary. Gives up only if the log is closing and the output fails.
     fn write_all(&self, mut sink: Sink, mut batch: Batch) {
         let mut stalled = false;
         let mut pauses = 0;

@@ -68,8 +68,7 @@ pub(super) struct Shown {
 /// The part of a line that names the bot and the URL.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
-    /// The text before the URL, such as the name of the bot and the method, or `configuration 3 is in force`. Can be
-    /// empty.
+    /// The text before the URL, such as the bot's name and the method, or `configuration 3 is in force`.
     pub(super) who: String,
     pub(super) url: String,
 }
@@ -216,7 +215,7 @@ fn shown_bot(bot: Option<&str>) -> Cow<'_, str> {
     bot.map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
 }
 
-/// Returns a text with the refused purpose and what the site says about it. `refused` is `usage.refused` of a decision.
+/// `refused` is `usage.refused` of a decision.
 pub(in crate::audit) fn refused(refused: &Value) -> Option<String> {
     let purpose = refused["purpose"].as_str()?;
     let why = refused["why"].as_str().and_then(WhyRefused::from_word);

@@ -64,8 +64,8 @@ fn certificate(name: &str) -> ClientCertificate {
     ClientCertificate::from_der(certificate.der()).expect("it can be read")
 }
 
-/// Describes an identity in a word or two. `misfit` means that the proof is for another bot. `ask` and `unproven` mean
-/// that there is no valid proof: `ask` if a credential would be accepted, `unproven` if not.
+/// `misfit` means that the proof is for another bot. `ask` and `unproven` mean that there is no valid proof: `ask` if a
+/// credential would be accepted, `unproven` if not.
 fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),
@@ -111,7 +111,6 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("free-robot",           "misfit",  "misfit",      "token free-robot"),
     ("curl/8.5.0",           "misfit",  "misfit",      "token curl"),
     ("a-fetch-images/1",     "misfit",  "misfit",      "token a-fetch-images"),
-    // The request has two User-Agent fields.
     ("a-fetch|a-fetch",      "Several", "Several",     "Several"),
     ("curl/8.5.0|a-fetch",   "Several", "Several",     "Several"),
 ];
@@ -332,7 +331,6 @@ fn a_user_agent_that_matches_the_robots_agent_of_a_bot_needs_its_proof() {
     for (field, wanted) in [
         ("MJ12bot/1.0", "unproven"),
         ("mj12BOT", "unproven"),
-        // Of `MJ12bot` in a robots.txt, Google's parser reads only `MJ`.
         ("MJ/1.0", "unproven"),
         ("MJ1/1.0", "token MJ1"),
         ("M/1.0", "token M"),

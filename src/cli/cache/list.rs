@@ -70,7 +70,7 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// If `width` is set, cuts long origins in the middle, to at least `MIN_ORIGIN` columns, so that rows fit into `width`.
+/// If `width` is set, cuts long origins in the middle, so that the rows fit.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
     let shares = rows.iter().any(|row| row.source.is_some());
@@ -126,7 +126,6 @@ struct Cells {
 impl Cells {
     fn of(row: &Row, fails: bool, shares: bool) -> Self {
         let time = |time: Option<Timestamp>| {
-            // To keep the column narrow, leave out the time zone.
             let shown = time.map(|Timestamp(time)| Minute(time).to_string());
             shown.map_or_else(|| NONE.to_owned(), |shown| shown.trim_end_matches(" UTC").to_owned())
         };

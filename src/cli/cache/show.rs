@@ -51,7 +51,6 @@ impl ShowArgs {
     }
 }
 
-/// `policy` says how long robotgate refuses requests while it cannot fetch the robots.txt.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
     // Do not use `failing_since`: it is set after a failed fetch even if an earlier robots.txt is still valid.
@@ -139,8 +138,7 @@ fn next_try(then: SystemTime, now: SystemTime) -> String {
     }
 }
 
-/// Returns until when `policy` refuses requests to a failing site, and what applies afterwards. Returns `None` if it
-/// refuses none, or refuses them forever.
+/// Returns until when `policy` refuses requests to a failing site, and what applies afterwards.
 fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Option<String> {
     let Timestamp(since) = (detail.row.failing_since).filter(|_| detail.row.kind() == Some(AnswerKind::Unreachable))?;
     let then = match (policy.then, &detail.last_copy, policy.without_copy) {

@@ -64,7 +64,7 @@ impl Store {
         read(&self.path)
     }
 
-    /// Replaces the content of the file. The new file gets the owner, group and mode of `before`.
+    /// The new file gets the owner, group and mode of `before`.
     pub(super) fn write(&self, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let unfinished = unfinished(&self.path);
         let result = self.write_unfinished(&unfinished, text, before).and_then(|()| {
@@ -126,8 +126,8 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
     format!("{text}{end}{line}\n")
 }
 
-/// Removes the lines of the credential `name`, but keeps the last one if `all_but_last` is set. Returns the new text,
-/// and the number of removed lines, or `None` if `name` has no line.
+/// Keeps the last line of the credential `name` if `all_but_last` is set. Returns the new text, and the number of
+/// removed lines, or `None` if `name` has no line.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
     let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();

@@ -43,8 +43,7 @@ pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     usable.ok_or(WriteError::Folder(path))
 }
 
-/// Writes the files, and creates the folder if it is missing. Returns a warning if a file needs the system's root
-/// certificates, but robotgate did not find them.
+/// Returns a warning if a file needs the system's root certificates, but robotgate did not find them.
 pub(super) fn write(
     folder: &str,
     files: &[File],
@@ -70,7 +69,7 @@ pub(super) fn write(
     }))
 }
 
-/// `system` is the path and the content of the file with this system's root certificates.
+/// `system` is the path and the content of the file with the system's root certificates.
 fn contents(
     contents: &Contents,
     authority: &[CertificateDer<'_>],

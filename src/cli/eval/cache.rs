@@ -25,8 +25,7 @@ impl Cache {
         }
     }
 
-    /// Returns the parsed robots.txt for the key `json`. If it is not in the cache, parses the text that `body`
-    /// returns.
+    /// If the key `json` is not in the cache, parses the text that `body` returns.
     pub(super) fn file<B: AsRef<[u8]>, E>(
         &mut self,
         json: &str,

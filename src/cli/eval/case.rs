@@ -84,8 +84,7 @@ pub(super) enum BadLine {
     NotBase64(DecodeError),
 }
 
-/// Decides the case in `line`, and writes the result. The outer result is an error if writing fails, the inner one if
-/// the line is bad.
+/// The outer result is an error if writing fails, the inner one if the line is bad.
 pub(super) fn answer(
     line: &[u8],
     number: u64,
@@ -185,8 +184,8 @@ impl<'a> Fields<'a> {
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes the fields of the input line. Leaves out the robots.txt, which is large, and fields with the name of an
-    /// output field: for example, a copied field `error` would look like a failure.
+    /// Leaves out the robots.txt, which is large, and fields with the name of an output field. For example, a copied
+    /// field `error` would look like a failure.
     fn write_others(&self, output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
             if matches!(&**name, "robots" | "robots_b64") || OUTPUT.contains(&&**name) {
@@ -280,7 +279,7 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     }
 }
 
-/// The fields that an answer sets. A field of the input line with one of these names is not copied.
+/// The fields that an answer sets.
 const OUTPUT: [&str; 9] = [
     "allowed",
     "line",

@@ -60,7 +60,6 @@ impl Excerpt<'_> {
         near || self.agents.contains(&number)
     }
 
-    /// Returns the greatest line number that the excerpt can show.
     fn last(&self) -> u32 {
         let rule = self.rule.map_or(0, |rule| rule.saturating_add(AROUND));
         self.agents.last().map_or(rule, |agent| rule.max(*agent))

@@ -101,7 +101,6 @@ impl Source {
         }
     }
 
-    /// Returns the result of the fetch for the JSON output. For a file, it has no time and no status.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
             Self::Unasked => FetchRecord::of_decision(decision),
@@ -148,5 +147,4 @@ fn named(path: &Path) -> String {
 
 /// Maximum length of a printed file name in bytes.
 const MAX_NAME: usize = 1000;
-/// The file name that means standard input.
 const INPUT: &str = "-";

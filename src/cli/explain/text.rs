@@ -23,8 +23,8 @@ use crate::{
     text::{count, plain},
 };
 
-/// Returns the report as text. If `[egress]` forbids the URL and the robots.txt is from a file, `alone` is the report
-/// on what the robots.txt alone says.
+/// If `[egress]` forbids the URL and the robots.txt is from a file, `alone` is the report on what the robots.txt alone
+/// says.
 pub(super) fn write(
     report: &ExplainedDecision<'_>,
     alone: Option<&ExplainedDecision<'_>>,
@@ -92,7 +92,6 @@ fn source_of(source: &Source, tdmrep: Option<&Live>, paint: Paint, out: &mut Str
     }
 }
 
-/// Writes what the robots.txt alone says about a URL that `[egress]` forbids.
 fn without_egress(alone: &ExplainedDecision<'_>, width: usize, out: &mut String) -> std::fmt::Result {
     let start = "Without [egress], this would decide: ";
     match alone.why.as_ref().and_then(|why| why.explanation.rule.as_ref()) {
@@ -264,8 +263,7 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
     if report.statements.is_empty() {
         return Ok(());
     }
-    // With `[pace]`, a Crawl-delay can be part of the decision. So can lines about the use of content, if the bot has
-    // purposes. Then the heading must not say that these lines do not decide.
+    // With `[pace]` or with purposes, some of these lines can decide. Then the heading must not say that they do not.
     let decision = report.decision;
     let heading = match decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",
@@ -290,7 +288,7 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
     more(report.statements.len(), MAX_STATEMENTS, "line", out)
 }
 
-/// Returns in words for which bots a statement is, or `None` if it is for the whole file.
+/// Returns `None` for a statement about the whole file.
 fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     let statement = &listed.statement;
     if !statement.kind.is_of_a_group() {

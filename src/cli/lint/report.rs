@@ -63,7 +63,7 @@ fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Pai
     writeln!(out, "{bar} {}", finding.text)
 }
 
-/// Says how many findings of one kind come after the first `shown`. `lines` has the line of each finding of this kind.
+/// `lines` has the line of each finding of one kind.
 fn more(lines: &[u32], shown: usize) -> Option<String> {
     let rest = lines.get(shown..)?;
     let (count, first, last) = (rest.len(), rest.first()?, rest.last()?);

@@ -34,7 +34,7 @@ pub(super) struct LintInput {
     /// `None` if the fetch returned no robots.txt. Can be longer than the part that robotgate uses, so that lint can
     /// show the first ignored bytes.
     pub(super) body: Option<Vec<u8>>,
-    /// The fetch from the site. `None` if the robots.txt is from a file or standard input.
+    /// `None` if the robots.txt is from a file or standard input.
     pub(super) live: Option<Live>,
 }
 
@@ -134,7 +134,6 @@ impl From<OsString> for Source {
     }
 }
 
-/// Writes the name of the source, escaped for a terminal.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -149,7 +148,6 @@ impl fmt::Display for Source {
 // === impl Absence ===
 
 impl Absence {
-    /// Returns why there is no robots.txt to check, or `None` if there is one.
     pub(super) fn of(live: &Live) -> Option<Self> {
         let fetched = &live.traced.fetched;
         let (is_fault, text) = match live.answer() {

@@ -49,8 +49,7 @@ impl Display for Way<'_> {
         };
         let left = Span(expires.duration_since(live.at).unwrap_or_default());
         match live.answer() {
-            // Bots may not reach the site, so do not say when to try again. Another try succeeds only after a change of
-            // the configuration or of the site's address.
+            // Bots may not reach the site, so do not say when to try again.
             Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Ok(()),
             Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => {
                 writeln!(f, "  would be tried again after {left}")

@@ -25,12 +25,11 @@ impl<'c> Table<'c> {
         self.typed(self.value(key, || Kind::Text)?, TEXT, DeValue::as_str)
     }
 
-    /// Reads a path from `raw`, the value of `key`. The default is `file` in the state directory.
+    /// The default is `file` in the state directory.
     pub(in crate::config) fn path_or_state(&self, key: &'static str, raw: Option<Text<'_>>, file: &str) -> PathBuf {
         self.path_or(key, raw, self.checker.environment.state_dir.join(file))
     }
 
-    /// Reads a path from `raw`, the value of `key`.
     pub(in crate::config) fn path_or(&self, key: &'static str, raw: Option<Text<'_>>, default: PathBuf) -> PathBuf {
         self.has_default(key, &*default.to_string_lossy());
         raw.and_then(|raw| self.checker.path(&raw)).unwrap_or(default)
@@ -67,7 +66,6 @@ impl<'c> Table<'c> {
         })
     }
 
-    /// Reads one of the words that the type `T` allows.
     pub(in crate::config) fn choice<T: DeserializeOwned>(&self, key: &'static str) -> Option<Spanned<T>> {
         let value = self.value(key, || Kind::Word(words::<T>()))?;
         let message = match value.get_ref() {
@@ -107,7 +105,7 @@ impl<'c> Table<'c> {
         flag.value_or(default)
     }
 
-    /// Reads `true` or `false`, or a list of strings. For a list, returns `false` and the list.
+    /// For a list, returns `false` and the list.
     pub(in crate::config) fn flag_or_list(
         &self,
         key: &'static str,
@@ -130,8 +128,7 @@ impl<'c> Table<'c> {
         self.typed(self.value(key, kind)?, "a whole number", integer)
     }
 
-    /// Reads a whole number. The first item of `choices` is the default. The caller has to check that the number is one
-    /// of `choices`.
+    /// The first of `choices` is the default. The caller has to check that the number is one of `choices`.
     pub(in crate::config) fn one_of(&self, key: &'static str, choices: &[u16]) -> Option<Spanned<i128>> {
         let number = self.integer(key, || Kind::Numbers(choices.iter().copied().map(i64::from).collect()));
         if let Some(default) = choices.first() {
@@ -147,7 +144,7 @@ impl<'c> Table<'c> {
         self.number_of(["", ""], key, default, range)
     }
 
-    /// Reads a whole number, for a key with a default. `words` are for errors, as in [`Table::number_in`].
+    /// `words` are for errors, as in [`Table::number_in`].
     pub(in crate::config) fn number_of<T>(
         &self,
         words: [&str; 2],
@@ -163,8 +160,8 @@ impl<'c> Table<'c> {
         number.unwrap_or(default)
     }
 
-    /// Reads a whole number, for a key without a default. The error for a number out of range says what the number
-    /// counts (`things`, such as ` fetches at once`), and ends with `or`, such as `, or remove the key`.
+    /// The error for a number out of range says what the number counts (`things`, such as ` fetches at once`), and ends
+    /// with `or`, such as `, or remove the key`.
     pub(in crate::config) fn number_in<T>(
         &self,
         [things, or]: [&str; 2],
@@ -224,7 +221,7 @@ impl<'c> Table<'c> {
         self.checker.taken(value.span(), time)
     }
 
-    /// Reads a size in bytes; a number without a unit counts bytes. `in_words` describes `limits`.
+    /// A number without a unit counts bytes. `in_words` describes `limits`.
     pub(in crate::config) fn size(
         &self,
         key: &'static str,
@@ -264,7 +261,6 @@ fn integer(value: &DeValue<'_>) -> Option<i128> {
     i128::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// Parses one of the words that the type `T` defines.
 fn word<T: DeserializeOwned>(name: &str) -> Result<T, Error> {
     let deserializer: StrDeserializer<'_, Error> = name.into_deserializer();
     T::deserialize(deserializer)

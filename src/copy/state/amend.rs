@@ -9,9 +9,9 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Merges this state with an `earlier` one, such as the state on disk. Keeps the newer response. If this state has
-    /// no response, the failures of both form one series. If `earlier` is in fact as new or newer, and was read with
-    /// the same profile, it replaces this state.
+    /// Merges this state with an `earlier` one, such as the state on disk, and keeps the newer response. If this state
+    /// has no response, the failures of both form one series; if `earlier` is in fact as new or newer, and was read
+    /// with the same profile, it replaces this state.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down. So treat two fetches that ended at most a millisecond apart as the same
@@ -57,8 +57,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the state after the clock was set. After a jump forward, the times of earlier failures are corrected.
-    /// After a jump back, the age of the response is unknown, so the response expires.
+    /// Returns the state after the clock was set. A jump forward corrects the times of earlier failures; a jump back
+    /// makes the response expire, because its age is then unknown.
     #[must_use]
     pub(crate) fn after_jump(&self, jump: &Jump) -> Self {
         let mut state = self.clone();

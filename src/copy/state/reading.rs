@@ -14,8 +14,8 @@ impl OriginState {
         self.profile == policy.profile || (!self.is_known() && self.last_good.is_none())
     }
 
-    /// Returns the state under `policy`. Copies are parsed again. A server error stays a failure, because its page,
-    /// which may have said "not found", was not kept.
+    /// Returns the state under `policy`, with the copies parsed again. A server error stays a failure, because its
+    /// page, which may have said "not found", was not kept.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let reread = |copy: &Arc<RobotsCopy>| Arc::new(copy.under(policy.profile));

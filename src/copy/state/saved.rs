@@ -41,7 +41,6 @@ pub struct SavedCopy {
     status: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     etag: Option<Box<str>>,
-    /// Whether the text is certainly the whole robots.txt.
     #[serde(rename = "whole", default, skip_serializing_if = "std::ops::Not::not")]
     complete: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -69,7 +68,6 @@ struct SavedFailing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     error: String,
-    /// Whether the fetch failed because the egress guard refused the origin.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     prohibited: bool,
 }
@@ -122,7 +120,7 @@ impl OriginState {
 // === impl Saved ===
 
 impl Saved {
-    /// Restores a state. `text` is the text of its copy, if it has one. Returns `None` if the data is damaged.
+    /// Restores a state with the `text` of its copy, if it has one. Returns `None` if the data is damaged.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
             (Some(saved), Some(text)) if text.len() <= saved.max_bytes() && saved.sha256 == Sha256::of(text) => {

@@ -48,11 +48,9 @@ fn time_out() -> Fetched {
     Fetched::Failed(FetchError::Timeout(Duration::from_secs(30)).into())
 }
 
-/// The state of an origin after some fetches.
 struct History {
     state: OriginState,
     policy: Policy,
-    /// When the last fetch ended.
     last: SystemTime,
 }
 
@@ -95,12 +93,10 @@ impl History {
         self.state.due(at(second), &self.policy)
     }
 
-    /// The second from which a request needs a new fetch.
     fn expires(&self) -> u64 {
         second_of(self.source_fetch().expires.expect("something was fetched"))
     }
 
-    /// Returns the fetch that the answer at the time `last` is based on.
     fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.last, &self.policy)
     }

@@ -59,7 +59,6 @@ fn the_stricter_of_two_readings_decides() {
         ("/private/open/../shut", Verdict::Deny, Reason::Rule, Some(2)),
         // Disallowed only as sent.
         ("/private/../public", Verdict::Deny, Reason::Rule, Some(2)),
-        // Disallowed in both readings.
         ("/private/%61", Verdict::Deny, Reason::Rule, Some(2)),
         // Allowed in both readings: the result is that of the path as sent.
         ("/private/open/%61", Verdict::Allow, Reason::Rule, Some(3)),

@@ -1,5 +1,4 @@
-//! Tests the reasons: that some decision has each of them, their words and their texts. Also tests decisions without a
-//! required proof, and `Retry-After`.
+//! Tests the reasons, decisions without a required proof, and `Retry-After`.
 
 use std::collections::HashSet;
 
@@ -152,8 +151,7 @@ fn a_bot_without_its_required_proof_is_denied_everything() {
     }
 }
 
-/// Returns the `Retry-After` of a request that comes `ago` after a fetch of the robots.txt got a 503. With `pending`,
-/// the request stopped waiting for the next fetch.
+/// Returns the `Retry-After` of a request that comes `ago` after a fetch of the robots.txt got a 503.
 fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
     let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
     lookup.at += ago;

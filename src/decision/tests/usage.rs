@@ -42,7 +42,6 @@ fn decide_for(purposes: &[Purpose], known: &Known, path: &str, usage: UsagePolic
     decided(of_bot(Enforcement::Enforce, purposes, path, PATH, usage), known)
 }
 
-/// Returns `None` if the decision needs no `tdmrep.json`.
 fn mining(question: Question, known: &Known) -> Option<NeedsTdmrep> {
     match undecided(question).decide(known.lookup()) {
         Ruled::NeedsTdmrep(undecided) => Some(undecided),

@@ -17,7 +17,6 @@ use crate::text::is_plain;
 /// A list of values that are already serialised.
 pub(super) type List = Vec<Box<RawValue>>;
 
-/// A JSON formatter that also escapes characters that a terminal would interpret or not show.
 struct Visible;
 
 pub(super) fn to_string(value: &impl Serialize) -> String {
@@ -40,7 +39,6 @@ pub(super) fn list<T: Serialize>(items: impl Iterator<Item = T>) -> List {
         .collect()
 }
 
-/// Cuts the text after `max` characters.
 pub(super) fn cut(text: Cow<'_, str>, max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

@@ -11,7 +11,6 @@ fn decoder(codings: &[&str], limit: usize) -> Result<Decoder, FetchError> {
     Decoder::new(&head, limit)
 }
 
-/// Decodes chunks in the same way as [`read`] decodes the chunks of a response.
 fn body<'c>(codings: &[&str], limit: usize, chunks: impl IntoIterator<Item = &'c [u8]>) -> Result<Vec<u8>, Failure> {
     let mut decoder = decoder(codings, limit)?;
     for chunk in chunks {

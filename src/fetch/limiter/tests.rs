@@ -46,7 +46,6 @@ impl Bench {
         lookup
     }
 
-    /// Returns the numbers of the fetches that have started since the last call, in order.
     fn begun(&mut self) -> Vec<usize> {
         let from = self.ends.len();
         while let Ok(begun) = self.running.try_recv() {

@@ -7,8 +7,7 @@ use tokio::{
 
 use super::*;
 
-/// Starts a server that accepts the login, and then sends `garbage` until the connection ends. The receiver gets the
-/// number of bytes that were sent.
+/// Starts a server that sends `garbage` after the login. The receiver gets the number of bytes that were sent.
 async fn endless(garbage: &'static [u8]) -> (FleetServer, mpsc::Receiver<usize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let port = listener.local_addr().expect("it is bound").port();

@@ -16,9 +16,8 @@ fn full() -> Arc<Metrics> {
     metrics
 }
 
-/// Parses formatted metrics, and returns the name of each family, its type and the names of its samples. Checks what
-/// both formats require: each family occurs once, its lines follow one another, it has a help text, and no series
-/// occurs twice.
+/// Returns the name of each family, its type and the names of its samples. Checks that each family occurs once and has
+/// a help text, that its lines follow one another, and that no series occurs twice.
 fn families(text: &str) -> Vec<(String, String, Vec<String>)> {
     let mut families: Vec<(String, String, Vec<String>)> = Vec::new();
     let (mut help, mut series) = (None, HashSet::new());

@@ -83,7 +83,6 @@ pub(super) struct PathFeatures {
     dots: bool,
     /// The path begins with two slashes or backslashes.
     authority: bool,
-    /// The target contains an escape such as `%u0061`.
     unicode: bool,
 }
 
@@ -269,7 +268,7 @@ impl DotSegments {
     }
 }
 
-/// Splits `path` into segments, and joins them again. With `merges`, several slashes in a row count as one. With
+/// Splits `path` into segments, and joins them again. With `merges`, several slashes in a row count as one; with
 /// `resolves`, `.` and `..` are resolved.
 fn divide(
     path: &[u8],

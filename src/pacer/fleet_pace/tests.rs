@@ -166,8 +166,7 @@ async fn a_scheduler_that_waits_until_any_gates_not_before_is_never_refused() {
         let (asked, used) = (&gates[round % 2], &gates[round / 2 % 2]);
         let turn = used.turn(&site(), "a", at_once).await;
         turn.expect("it comes at the time that it was told").sent();
-        // A robotgate does not wait until the fleet's server has recorded a late request, so at first the server can
-        // return a time that is too early.
+        // The fleet's server may not have recorded the late request yet.
         let mut at = None;
         while at
             < gates

@@ -64,8 +64,7 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // Only an upgrade to a WebSocket is forwarded. The module `head` has refused upgrades to HTTP/2 and TLS. A
-        // request for another upgrade is forwarded without its `Upgrade` field.
+        // Only an upgrade to a WebSocket is forwarded. The module `head` has refused upgrades to HTTP/2 and TLS.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }
@@ -183,8 +182,7 @@ impl Http1 {
     }
 }
 
-/// Converts the result of a write to the session. `done` is never `None`, because a [`Wire`] takes all bytes
-/// immediately.
+/// `done` is never `None`, because a [`Wire`] takes all bytes immediately.
 fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), ClientFault> {
     match done {
         Some(Ok(_)) => Ok(()),

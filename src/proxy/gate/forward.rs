@@ -33,7 +33,7 @@ pub(super) enum Forwarded {
     Websocket(Wire),
 }
 
-/// Forwards a request. Fails if the client got no response from the origin, or only a part of it.
+/// Fails if the client got no response from the origin, or only a part of it.
 pub(super) async fn forward(
     client: &mut Client,
     exchange: &mut Exchange,
@@ -213,6 +213,4 @@ fn settle(
     }
 }
 
-/// Maximum number of times that robotgate sends a request. It sends the request again if the origin closed a reused
-/// connection without a response, said that it did not process the request, or demands HTTP/1.1.
 const MAX_TRIES: usize = 3;

@@ -1,5 +1,5 @@
 //! Logs in the audit log that robotgate starts, stops, reloads its configuration, or forgets an origin. Callers do not
-//! wait for these records. The log keeps the order in which it gets them.
+//! wait for these records.
 
 use std::{
     net::SocketAddr,
@@ -18,8 +18,7 @@ use crate::{
 // === impl Generation ===
 
 impl Generation {
-    /// Logs the start of robotgate. `file` is `None` for the built-in configuration. Call this before robotgate serves
-    /// anything.
+    /// Logs the start of robotgate, before it serves anything. `file` is `None` for the built-in configuration.
     pub fn log_start(&self, file: Option<&Path>, listen: &[SocketAddr]) {
         let file = file.map(|file| path::absolute(file).unwrap_or_else(|_| file.to_owned()));
         let file = file.as_deref().map(Path::to_string_lossy);
@@ -81,7 +80,6 @@ impl Generation {
     }
 }
 
-/// Logs that another robotgate of the fleet made this one forget an origin.
 pub(super) fn log_forget_by_fleet(audit: &AuditLog, origin: &Origin, store: &Store) {
     let in_memory = store.held(origin).is_some_and(|state| state.is_known());
     // Code for messages from the fleet must not wait for the disk. So `known` is `None` if the origin may be on disk

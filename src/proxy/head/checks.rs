@@ -36,7 +36,7 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Removes the login from an ftp URL, so that robotgate never stores it. Returns whether the login names a user other
-/// than a user of anonymous FTP (RFC 1635), and the URL without the login. Returns `None` if there is no login.
+/// than a user of anonymous FTP (RFC 1635), and the URL without the login.
 pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
     let end = memchr::memchr(b':', target)?;
     let scheme = Scheme::parse(&target[..end]).filter(|scheme| scheme.allows_login())?;
@@ -80,8 +80,7 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
 }
 
 /// Returns a value for the Host field in the spelling of the request target, or `None` if the field needs no change.
-/// Fails if the two name different hosts or ports, or if one of them is not valid. The module `target` checks what this
-/// function leaves unchecked, such as a plain host that is the same in both.
+/// Refuses different hosts and most invalid ones; the module `target` checks the rest.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));

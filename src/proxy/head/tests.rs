@@ -6,7 +6,6 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use super::*;
 use crate::origin::HostPortError;
 
-/// Returns the server's end and the client's end of a connection that buffers at most `capacity` bytes.
 fn pipe(capacity: usize) -> (Wire, DuplexStream) {
     let (stream, client) = tokio::io::duplex(capacity);
     (Wire::new(Box::new(stream)), client)

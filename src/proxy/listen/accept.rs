@@ -72,8 +72,7 @@ impl Accepting {
                 }
             }
         }
-        // Without a limit, new connections could keep this loop running. The queue of a socket that robotgate itself
-        // opened has room for about `BACKLOG` connections.
+        // Without a limit, new connections could keep this loop running.
         for _ in 0..BACKLOG {
             let Some(accepted) = waiting(&self.socket.socket) else {
                 break;
@@ -132,9 +131,8 @@ impl Accepting {
     }
 }
 
-/// Returns a connection from the kernel's queue, or `None` if the queue is empty or robotgate cannot accept
-/// connections. An error concerns one connection only. Does not use tokio's `accept`, because tokio may not know of the
-/// connection yet.
+/// Returns a connection from the kernel's queue, or `None` if robotgate gets none. Does not use tokio's `accept`,
+/// because tokio may not know of the connection yet.
 fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
         Ok((stream, _)) => stream,
@@ -148,7 +146,6 @@ fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> 
     }))
 }
 
-/// Tells the client which limit is reached, and closes the connection.
 async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: &Generation, live: &Live) {
     let stream = L4Stream::from(stream);
     let stream: Stream = match speaks {
@@ -167,7 +164,6 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
     connection::answer_and_close(Wire::new(stream), &Problem::Limit(limit), live).await;
 }
 
-/// Terminates the TLS of a connection with the settings of `generation`, and serves its requests.
 async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
     let client = context.connection.client;
     let (stream, socket) = prepare(stream, client);

@@ -31,8 +31,8 @@ pub(super) enum Bound {
 #[derive(Debug, Default)]
 pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
-/// Binds a socket to `address`. `all` are the open sockets, and `leaving` are those that are about to close. If one of
-/// `leaving` uses the port, the new socket shares the port with the open sockets there, which are added to `shared`.
+/// Binds a socket to `address`. If one of the sockets in `leaving`, which are about to close, uses the port, the new
+/// socket shares the port with the open sockets there.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,

@@ -102,5 +102,4 @@ fn internal(error: Box<pingora::Error>) -> Broken {
     Broken::Server(Fault::Internal(error.to_string()))
 }
 
-/// Maximum number of informational responses (1xx) to one request.
 const MAX_INFORMATIONAL: usize = 32;

@@ -16,7 +16,6 @@ pub(in crate::proxy) enum Problem<'a> {
     Target(&'a TargetError),
     InternalSite(&'a InternalSiteError),
     Fault(&'a Fault),
-    /// The request has already passed through this proxy.
     Loop,
     /// The audit log cannot be written, so no request may be forwarded.
     Audit,

@@ -62,7 +62,6 @@ impl DecisionTexts<'_> {
         out
     }
 
-    /// Returns the robots.txt group of the rule that decided, if one did.
     pub(super) fn rule_group(&self) -> Option<&str> {
         self.rule.as_ref().and(self.group.as_deref())
     }
@@ -111,9 +110,8 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Appends what the site says about the use of its content. If the request is refused because of that, also appends
-/// where the site says so. Otherwise omits the place, because the parameter `line` then is the line of the rule that
-/// decided.
+/// Appends what the site says about the use of its content and, if the request is refused because of that, where the
+/// site says so. Otherwise, the parameter `line` is the line of the rule that decided.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 
@@ -142,6 +140,5 @@ fn push_usage(out: &mut String, usage: &UsageReport) {
     };
 }
 
-/// What a person can do about a 407.
 const CREDENTIAL_HELPS: &str = "Send a name and secret that this proxy knows: write them into the proxy's URL, as \
                                 NAME:SECRET@ in front of its host.";

@@ -113,9 +113,8 @@ impl Opening {
 impl FirstBytes {
     /// Returns whether a client may send these bytes through a tunnel to `origin`.
     ///
-    /// A TLS handshake must name the origin's host. Without a name, the server would choose the site, so this is
-    /// allowed only if the origin is an IP address. On the port of https, other protocols are not allowed, because
-    /// plain HTTP could name any host.
+    /// A TLS handshake must name the origin's host, because the server would otherwise choose the site. On the port of
+    /// https, other protocols are not allowed, because plain HTTP could name any host.
     pub(super) fn means(&self, origin: &Origin) -> bool {
         match (self, &origin.host) {
             (Self::OtherProtocol, _) => origin.port != Scheme::Https.default_port(),
@@ -163,10 +162,10 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the first handshake message in `records`, as far as it has arrived, and the total length of the records up
-/// to the one in which it ends. If more bytes follow the message in that record, they are returned with it.
+/// Returns the first handshake message in `records`, as far as it has arrived, with all bytes of the record in which it
+/// ends. Also returns the total length of the records up to that one.
 ///
-/// Skips alerts, because a server may send a warning first. Returns `None` if there is a record of another type.
+/// Skips alerts, because a server may send a warning first.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (mut message, mut at) = (Vec::new(), 0);
     while total_length(&message).is_none_or(|length| message.len() < length)

@@ -32,7 +32,6 @@ pub(in crate::proxy) struct Bounds {
     pub(in crate::proxy) life: Duration,
 }
 
-/// Passes bytes until both sides have closed, one has failed, or a time limit is reached.
 pub(in crate::proxy) async fn pass(
     client: impl AsyncRead + AsyncWrite,
     origin: impl AsyncRead + AsyncWrite,
@@ -63,7 +62,7 @@ pub(in crate::proxy) async fn pass(
     }
 }
 
-/// Copies bytes until `from` ends, and then ends `to`. Fails with `reading` if `from` fails, or `writing` if `to` does.
+/// Copies bytes until `from` ends, and then ends `to`.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

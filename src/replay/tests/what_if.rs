@@ -5,8 +5,7 @@ use crate::{bot::ProofKind, decision::Reason, evidence::Version};
 
 const NEW: &str = "User-agent: *\nDisallow: /open\n";
 
-/// Decides `line` again with `change`. Returns the effect, the verdict and the rule (if there is no rule, the reason),
-/// or why there is no new decision.
+/// Returns the effect, the verdict and the rule (or else the reason), or why there is no new decision.
 fn found(line: &Value, old: Option<&Config>, change: &Scenario, text: Option<&str>) -> String {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");

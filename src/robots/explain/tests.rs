@@ -3,7 +3,6 @@
 
 use super::*;
 
-/// Returns the line of each rule that lost, and why it lost.
 fn losses(body: &str, path: &str) -> Vec<(u32, LossReason)> {
     let why = explain(Profile::Google, body.as_bytes(), Choice::Everyone, path.as_bytes());
     let losses = why.competitors.iter();

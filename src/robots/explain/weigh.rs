@@ -30,7 +30,6 @@ pub(super) struct Weighing<'a> {
     fit: Fit,
 }
 
-/// How much of a pattern matches a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Fit {
     Full,

@@ -18,9 +18,8 @@ words! {
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
         words! {
-            /// What a finding is about. Findings about the same line are reported in the order of these variants. The
-            /// file is read with [`Profile::Google`](crate::robots::Profile::Google). Programs read the names, such as
-            /// `misspelt-key`, so these do not change in later versions.
+            /// What a finding is about, in the order in which findings about the same line are reported. Programs read
+            /// the names, such as `misspelt-key`, so these do not change in later versions.
             #[derive(Ord, PartialOrd)]
             #[non_exhaustive]
             pub enum Lint {
@@ -166,7 +165,7 @@ catalogue! {
     /// A rule that repeats another one.
     DuplicateRule = "duplicate-rule", Note;
     /// A rule that could be removed without changing any decision. One rule has to stay in each group even if all are
-    /// redundant, because a group without rules shares the rules of the next group. Lint does not check this.
+    /// redundant, because a group without rules shares the rules of the next group.
     RedundantRule = "redundant-rule", Note;
 
     // Findings about sitemaps.

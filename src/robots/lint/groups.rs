@@ -25,7 +25,6 @@ pub(super) struct UserAgent {
     /// The name that people would use for the agent. `None` if the line names no agent.
     id: Option<Id>,
     line: u32,
-    /// `id` as the line spells it, in backticks.
     shown: String,
     empty: bool,
 }
@@ -48,8 +47,6 @@ struct Seen {
     group: usize,
 }
 
-/// Parses the groups and reports problems with their names. `breaks` are lines, such as empty ones, that look like the
-/// end of a group but do not end it.
 pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<LintGroup<'a>> {
     let mut groups = Vec::with_capacity(texts.len());
     for text in texts {
@@ -76,7 +73,6 @@ impl LintGroup<'_> {
         !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
     }
 
-    /// Reports a group that applies to no agent, and user-agent lines in which Google's parser finds no name.
     fn check_reach(&self, findings: &mut Findings) {
         if self.agents.iter().all(|agent| agent.id.is_none()) {
             let message = "No user-agent of this group is a valid name, so its rules apply to no bot: a name begins \
@@ -100,7 +96,6 @@ impl LintGroup<'_> {
         }
     }
 
-    /// Reports user-agents that share rules but look like separate groups.
     fn check_joined(&self, breaks: &[u32], findings: &mut Findings) {
         if self.rules.is_empty() {
             return;

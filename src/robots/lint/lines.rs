@@ -32,7 +32,6 @@ pub(super) struct Reader<'a> {
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    /// Checks one line, without its line end.
     pub(super) fn read(&mut self, number: u32, raw: &'a [u8], findings: &mut Findings) {
         let content = content(raw);
         let hash = memchr(b'#', content);
@@ -247,7 +246,6 @@ fn report_crawl_delay(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Reports a line that is no record.
 fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));
@@ -289,7 +287,6 @@ fn near(key: &[u8]) -> Option<&'static str> {
         .find(|name| slips(name) <= if name.len() > 5 { 2 } else { 1 })
 }
 
-/// Returns whether `key` looks like a key, and not like prose or markup.
 fn could_be_key(key: &[u8]) -> bool {
     let of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b' ' | b'.');
     key.first().is_some_and(u8::is_ascii_alphabetic)

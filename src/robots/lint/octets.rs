@@ -142,8 +142,7 @@ fn invisible(text: &[u8]) -> Option<char> {
     std::str::from_utf8(text).ok()?.chars().find(is_invisible)
 }
 
-/// Returns whether `body` begins like a gzip file, or has many control characters other than white space in its first
-/// 1,024 bytes: at least three, and at least a tenth of these bytes.
+/// Returns whether `body` begins like a gzip file, or has many control characters in its first 1,024 bytes.
 fn is_binary(body: &[u8]) -> bool {
     let head = &body[..body.len().min(1024)];
     let controls = head.iter().filter(|b| b.is_ascii_control() && !is_space(**b)).count();

@@ -78,7 +78,6 @@ fn never_matches(value: &[u8]) -> (Lint, String) {
     }
 }
 
-/// Reports wrong or needless `%xx` escapes, each kind only once.
 fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     // Clients do not escape these characters (RFC 3986 §2.3).
     let is_unreserved = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~".contains(octet);

@@ -29,7 +29,6 @@ struct Scope<'a> {
     robots: RobotsTxt,
 }
 
-/// Reports rules that have no effect because of other rules.
 pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let mut scopes: BTreeMap<BTreeSet<&Id>, Vec<&RuleText<'_>>> = BTreeMap::new();
     for group in groups {
@@ -162,9 +161,8 @@ impl<'a> Scope<'a> {
             return None;
         }
         // A rival is a rule of the opposite kind that could decide a path instead of the heir: it is at least as long
-        // as the heir and at most as long as this rule. If this pattern has no `*`, only patterns with a `*` can be
-        // rivals. A pattern without a `*` matches either none of this rule's paths, or all of them; and if it matches
-        // all, it would be the heir.
+        // as the heir and at most as long as this rule. If this pattern has no `*`, a pattern without a `*` is no
+        // rival: it matches none of this rule's paths, or all of them and would be the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -254,8 +252,8 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns a path that `pattern` does not match. A rule that matches this path also matches every path that `pattern`
-/// matches. Returns `None` if `pattern` matches every path.
+/// Returns a path that `pattern` does not match, or `None` if it matches every path. A rule that matches this path also
+/// matches every path that `pattern` matches.
 fn wider(pattern: &str) -> Option<Vec<u8>> {
     let end = pattern.strip_suffix('$').unwrap_or(pattern);
     let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));

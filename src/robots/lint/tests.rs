@@ -12,7 +12,6 @@ use super::{
     *,
 };
 
-/// A file, and its expected findings with their lines.
 type Case<'a> = (&'a [u8], &'a [(u32, Lint)]);
 
 fn check(cases: &[Case<'_>]) {

@@ -63,8 +63,7 @@ pub(super) fn usage(value: &[u8]) -> Values {
     values
 }
 
-/// Parses items such as `search=yes`, in upper or lower case. Ignores unknown keys, and values other than `yes` and
-/// `no`. For the same key, `no` wins over `yes`.
+/// Parses items such as `search=yes`, in upper or lower case. For the same key, `no` wins over `yes`.
 pub(super) fn signals(value: &[u8]) -> Values {
     let mut values = Values::default();
     for signal in value.split(|byte| *byte == b',') {

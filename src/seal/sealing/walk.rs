@@ -34,15 +34,13 @@ pub(super) struct Walk {
     /// `None` before the first line.
     pub(super) now: Option<(Lines, Position)>,
     pub(super) later: VecDeque<LogFile>,
-    /// The completely sealed files, by the hash of their first line. Their times would not identify them, because
-    /// clocks can be set back.
+    /// The completely sealed files, by the hash of their first line.
     pub(super) done: Vec<Sha256>,
 }
 
 // === impl Walk ===
 
 impl Walk {
-    /// Creates a reader of all files that are not in `done`.
     pub(super) fn new(mut files: Vec<LogFile>, done: Vec<Sha256>) -> Self {
         files.retain(|file| !done.contains(&file.first));
         Self {
@@ -52,7 +50,7 @@ impl Walk {
         }
     }
 
-    /// Reads the next line and returns its hash. `entry` is the number of the entry that belongs to the line.
+    /// `entry` is the number of the entry that belongs to the line.
     pub(super) fn next_entry(&mut self, entry: u64) -> Result<Option<Sha256>, SealError> {
         if let Some((lines, position)) = &mut self.now {
             let start = lines.offset;
@@ -98,7 +96,6 @@ impl Walk {
         }
     }
 
-    /// Returns the error for a line whose hash is not the entry with the number `entry`.
     pub(super) fn changed(&self, entry: u64) -> SealError {
         let first = self.now.as_ref().map_or(0, |(_, position)| position.entry);
         SealError::Differs(format!(
@@ -109,7 +106,6 @@ impl Walk {
         ))
     }
 
-    /// Returns the path of the current file.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.now.as_ref().map(|(lines, _)| lines.path.clone())
     }

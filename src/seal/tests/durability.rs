@@ -106,7 +106,6 @@ fn sealing_into_a_restored_backup_rebuilds_the_same_tree() {
     copy("backup", "seal");
     assert_eq!(bench.seal().unwrap().new, 305);
     assert_eq!(bench.checkpoint(), newest);
-    // Sealing fails if the lines since the backup are gone.
     copy("backup", "seal");
     fs::remove_file(bench.file("audit.jsonl.1")).unwrap();
     let error = bench.seal().unwrap_err().to_string();

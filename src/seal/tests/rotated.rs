@@ -18,7 +18,6 @@ fn rotated_files_are_sealed_to_their_end_under_any_name() {
         .unwrap();
     bench.append(8..10);
     assert_eq!(bench.seal().unwrap().size, 10, "an incomplete last line stays out");
-    // Before the next sealing, the log is rotated several times and old files are compressed.
     bench.append(10..12);
     bench.compress("audit.jsonl-20261122");
     bench.rotate("audit.jsonl-20261123");
@@ -85,7 +84,7 @@ fn a_rotation_while_older_lines_are_sealed_skips_no_file() {
 #[test]
 fn files_are_sealed_in_their_order_even_if_the_clock_was_set_back() {
     let bench = Bench::sealed(10);
-    // The log is rotated twice before the next sealing. Each time, the clock has been set back.
+    // The log is rotated twice before the next sealing, each time after the clock was set back.
     let at = |number: u64| line(number).replace("2026-11-22", "1970-01-01") + "\n";
     bench.rotate("audit.jsonl.2");
     bench.write(&at(500));

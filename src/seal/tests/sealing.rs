@@ -211,7 +211,7 @@ fn copytruncate_loses_no_sealed_line_without_an_error() {
     bench.append(7..9);
     assert_eq!(bench.seal().unwrap().size, 9);
     assert_eq!(bench.verify(&["audit.jsonl.1", "audit.jsonl"]).findings, []);
-    // Lines that are written and sealed between copying and emptying the log are lost. The next sealing notices it.
+    // Lines that are written and sealed between copying and emptying the log are lost.
     fs::copy(bench.file("audit.jsonl"), bench.file("audit.jsonl.0")).unwrap();
     bench.append(9..11);
     assert_eq!(bench.seal().unwrap().size, 11);

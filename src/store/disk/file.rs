@@ -39,7 +39,7 @@ pub struct Contents {
 // === impl CopyFile ===
 
 impl CopyFile {
-    /// Wraps an open database, and creates the tables if it is new. Fails if a later version of robotgate wrote it.
+    /// Fails if a later version of robotgate wrote the file.
     pub(super) fn new(database: Database) -> Result<Self, FileError> {
         match version(&database)? {
             Some(VERSION) => {}
@@ -77,8 +77,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // A text that several origins share stays until the last of them is removed. So count an equal part of it
-            // for each.
+            // A text that several origins share is removed with the last of them, so count an equal part of it for
+            // each.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),
@@ -130,8 +130,7 @@ impl CopyFile {
     /// Writes all changes to the file, or none if that fails.
     pub fn write(&self, changes: &HashMap<String, StoreChange>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Makes redb save the list of used pages in each transaction. Otherwise, redb would scan the whole file at the
-        // first start after robotgate was killed.
+        // Otherwise, redb would scan the whole file at the first start after robotgate was killed.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -154,8 +153,7 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets origins whose state was last useful before `oldest`. Checks at most `limit` origins, from the name
-    /// `start` on.
+    /// Forgets those of the `limit` origins from `start` on whose state was last useful before `oldest`.
     pub fn collect(&self, oldest: SystemTime, start: &str, limit: usize) -> Result<Collected, FileError> {
         let mut collected = Collected::default();
         let mut old = HashMap::new();
@@ -205,8 +203,7 @@ impl CopyFile {
     }
 
     /// Calls `each` with every origin whose robots.txt is stored, sorted by name from `start` on, until `each` returns
-    /// `false`. With `start`, callers can split a long read into several transactions: redb cannot reuse pages that an
-    /// open transaction may still read, so a long transaction can make the file grow.
+    /// `false`. Split a long read into several calls: the file can grow while one runs.
     pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, OriginRecord) -> bool) -> Result<(), FileError> {
         self.each_record(start, |name, record| {
             !SiteDocument::is_robots_txt(name) || each(name, record)

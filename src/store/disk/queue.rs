@@ -13,7 +13,6 @@ use crate::copy::OriginState;
 pub enum StoreChange {
     /// Write this state. Unless it is `complete`, first merge it with the state in the file.
     Keep { state: Arc<OriginState>, complete: bool },
-    /// Remove the origin from the file.
     Forget,
 }
 
@@ -30,7 +29,6 @@ pub(super) struct Queue {
     pub(super) closed: bool,
 }
 
-/// Changes that are written in one transaction.
 pub(super) struct Batch {
     pub(super) changes: Arc<HashMap<String, StoreChange>>,
     pub(super) flushing: Vec<oneshot::Sender<()>>,
@@ -39,7 +37,6 @@ pub(super) struct Batch {
 // === impl StoreChange ===
 
 impl StoreChange {
-    /// Combines this change with an earlier one of the same origin.
     fn after(self, earlier: &Self) -> Self {
         match (self, earlier) {
             (
@@ -61,8 +58,7 @@ impl StoreChange {
 // === impl Queue ===
 
 impl Queue {
-    /// Adds a change, and merges it with an earlier one of the same origin. Returns `false` if the state does not fit
-    /// and is the first such state since the last write.
+    /// Returns `false` if the state does not fit and is the first such state since the last write.
     pub(super) fn put(&mut self, origin: String, change: StoreChange) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
@@ -78,7 +74,6 @@ impl Queue {
         has_room || std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// Returns an origin's latest unwritten change.
     pub(super) fn find(&self, origin: &str) -> Option<&StoreChange> {
         self.waiting.get(origin).or_else(|| self.writing.get(origin))
     }
@@ -98,7 +93,6 @@ impl Queue {
         self.closed || !self.flushing.is_empty()
     }
 
-    /// Takes all waiting changes out of the queue, to write them next.
     pub(super) fn take(&mut self) -> Batch {
         self.writing = Arc::new(std::mem::take(&mut self.waiting));
         self.bytes = 0;
@@ -108,13 +102,11 @@ impl Queue {
         }
     }
 
-    /// Records that the batch from the last [`take`](Self::take) is in the file.
     pub(super) fn mark_written(&mut self) {
         self.writing = Arc::default();
         self.overflowed = false;
     }
 
-    /// Puts a batch back into the queue after its write has failed.
     pub(super) fn give_back(&mut self, batch: Batch) {
         self.writing = Arc::default();
         for (origin, change) in batch.changes.iter() {

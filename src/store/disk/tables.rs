@@ -97,7 +97,6 @@ impl<'t> Tables<'t> {
         Ok(digest)
     }
 
-    /// Records that one origin fewer uses a text. Removes the text if no origin uses it any longer.
     fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
         let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
         if uses > 1 {
@@ -130,7 +129,6 @@ impl OriginRecord {
         bytes
     }
 
-    /// Returns `None` if the record is damaged.
     pub(super) fn decode(origin: &str, bytes: &[u8]) -> Option<Self> {
         let (found, json) = bytes.split_first_chunk()?;
         if *found != check(origin, json) {
@@ -154,7 +152,7 @@ impl OriginRecord {
     }
 }
 
-/// Reads the state of an origin. Returns `None` if the origin is unknown, or its record or its text is damaged.
+/// Returns `None` if the origin is unknown, or its record or its text is damaged.
 pub(super) fn known(
     origin: &str,
     origins: &impl ReadableTable<&'static str, &'static [u8]>,

@@ -30,7 +30,6 @@ impl Bench {
         Disk::open(&self.path(), OPTIONS, 1 << 20).expect("the copies open")
     }
 
-    /// Returns the paths of the damaged files that were renamed.
     fn moved_aside(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.folder.path()).expect("a folder");
         let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -288,8 +287,7 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // The argument `false` says that the state does not include what the file says. `recall` must merge the two states,
-    // even before the new one is written.
+    // The argument `false` says that the state does not include what the file says, so `recall` must merge the two.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(name("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(name("a.example")).await.expect("read").expect("known");

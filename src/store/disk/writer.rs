@@ -18,7 +18,6 @@ use crate::{
     ratelimited::ratelimited,
 };
 
-/// The state that the writer thread and the readers share.
 pub(super) struct SharedDisk {
     pub(super) path: PathBuf,
     pub(super) cache_bytes: usize,
@@ -57,11 +56,11 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write();
-            // Close only the `CopyFile` that failed. The writer may have opened a new one already.
+            // The writer may have opened a new file already.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);
-            // Notify while the queue is locked. Otherwise, a writer that is about to wait could miss the notification.
+            // Without the lock, a writer that is about to wait could miss the notification.
             let _queue = self.queue.lock();
             self.work.notify_one();
         }
@@ -151,8 +150,8 @@ impl SharedDisk {
         Ok(())
     }
 
-    /// Waits until the pause after an error is over and there is something to do. If there are changes, waits a little
-    /// longer for more, unless a caller of `flush` waits for them. Returns whether the queue is closed.
+    /// Waits until the pause after an error is over and there is something to do, and then a little for more changes.
+    /// Returns whether the queue is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.queue.lock();
         while !queue.closed {
@@ -241,7 +240,6 @@ impl SharedDisk {
     }
 }
 
-/// The progress of [`SharedDisk::collect`].
 struct Collecting {
     /// When to scan the next part of the file.
     at: Instant,
@@ -254,8 +252,7 @@ struct Collecting {
 impl Collecting {
     fn new() -> Self {
         Self {
-            // A machine that has just booted can have a wrong clock, by which all origins look old. So do not scan at
-            // once.
+            // A machine that has just booted can have a wrong clock, by which all origins look old.
             at: Instant::now() + COLLECT_EVERY,
             next: None,
         }

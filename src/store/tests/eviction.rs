@@ -100,7 +100,6 @@ async fn every_state_is_visited_once() {
     assert_eq!(known, 100);
 }
 
-/// Returns for each origin how many requests were allowed, and how many were answered, since the last call.
 fn taken(bench: &Bench) -> Vec<(Origin, u64, u64)> {
     let mut taken = Vec::new();
     bench.store.take_tallies(|origin, tallied| {

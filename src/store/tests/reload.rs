@@ -9,7 +9,6 @@ static RFC9309: LazyLock<Policy> = LazyLock::new(|| Policy {
 /// A robots.txt with a typo that only the profile `google` accepts.
 const TYPO: &str = "User-agent: *\nDisalow: /p\n";
 
-/// Returns whether the robots.txt that a lookup found allows `/p`.
 fn allows(lookup: &Lookup, policy: &Policy) -> bool {
     let copy = lookup.answer(policy).copy().expect("a copy decides");
     assert_eq!(copy.robots.profile(), policy.profile);

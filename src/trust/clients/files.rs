@@ -52,7 +52,7 @@ pub fn files(text: &str, settings: &ClientSettings) -> Vec<File> {
     files
 }
 
-/// Returns all files. A file comes before the files that its text names.
+/// A file comes before the files that its text names.
 fn every(settings: &ClientSettings) -> impl Iterator<Item = File> {
     let small = TABLE.file.iter().map(|template| File {
         name: &template.name,

@@ -5,8 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, Method, header};
 
-/// The conditions of a request. Malformed and repeated header fields are ignored. An `If-Range` that is not a date
-/// counts as an entity tag.
+/// Malformed and repeated header fields are ignored. An `If-Range` that is not a date counts as an entity tag.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     range: Option<ByteRange>,

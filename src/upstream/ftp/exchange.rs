@@ -31,7 +31,6 @@ pub(super) struct Request {
 /// Sends the parts of the response to [`Ftp`](super::Ftp).
 pub(super) struct Output(pub(super) mpsc::Sender<Part>);
 
-/// Sends `request` to the server, and passes the parts of the response to `output`.
 pub(super) async fn run(connected: Connected, request: Request, output: Output) -> Result<(), Fault> {
     match answer(connected, &request, &output).await {
         Ok(()) => Ok(()),

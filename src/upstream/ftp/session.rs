@@ -299,7 +299,6 @@ fn login_folder(name: &str) -> Vec<u8> {
     }
 }
 
-/// Turns each byte into one character.
 pub(super) fn text(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }

@@ -42,7 +42,6 @@ impl StreamError {
         }
     }
 
-    /// HTTP/2 cannot transmit the request target unchanged.
     pub(super) fn target() -> Self {
         Self {
             fault: Fault::Internal("it cannot put the request's target into an HTTP/2 request unchanged".to_owned()),
@@ -50,7 +49,6 @@ impl StreamError {
         }
     }
 
-    /// A bug in robotgate.
     pub(super) fn internal(what: &str) -> Self {
         Fault::Internal(what.to_owned()).into()
     }

@@ -47,8 +47,8 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     Ok(request)
 }
 
-/// Converts the head of a response. Keeps one `Content-Length` field, because h2 has checked that all agree. Refuses a
-/// switch of protocols (RFC 9113 §8.6).
+/// Converts the head of a response, and keeps one `Content-Length` field, because h2 has checked that all agree.
+/// Refuses a switch of protocols (RFC 9113 §8.6).
 pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, Fault> {
     if response.status() == http::StatusCode::SWITCHING_PROTOCOLS {
         return Err(Fault::HttpProtocol);

@@ -17,8 +17,7 @@ use crate::upstream::Fault;
 
 /// A request and its response. Dropping this before the response has ended cancels both.
 ///
-/// To send and receive at the same time, poll [`Self::poll_room`] together with the methods that read the response. A
-/// caller can stop polling any method at any time without losing data.
+/// A caller can stop polling any method at any time without losing data.
 #[derive(Debug)]
 pub struct Stream {
     response: Response,
@@ -148,8 +147,9 @@ impl Stream {
         matches!(&self.response, Response::Begun(body) if body.is_end_stream())
     }
 
-    /// Queues content of the request for sending. Set `end` with the last part. Call this only after
-    /// [`poll_room`](Self::poll_room) was ready. Content that the origin no longer accepts is dropped.
+    /// Queues content of the request for sending. Set `end` with the last part.
+    ///
+    /// Call this only after [`poll_room`](Self::poll_room) was ready.
     pub fn push(&mut self, content: Bytes, end: bool) {
         if self.left != Left::More {
             return;
@@ -169,7 +169,7 @@ impl Stream {
     }
 
     /// Sends the queued content. Becomes ready when the origin's window has room for all of it, or when the origin
-    /// accepts no more content. If the origin accepts no more, [`wants_content`](Self::wants_content) is false.
+    /// accepts no more content.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.unsent.is_empty() {
             self.content.reserve_capacity(self.unsent.len());

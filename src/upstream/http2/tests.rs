@@ -75,7 +75,6 @@ impl Raw {
         }
     }
 
-    /// Returns the next frame of one of these kinds, or `None` at the end of the connection.
     async fn next(&mut self, kinds: &[u8]) -> Option<(u8, Vec<u8>)> {
         loop {
             let mut head = [0; 9];
@@ -123,7 +122,6 @@ async fn until(mut is_so: impl FnMut() -> bool) {
     panic!("it never is so");
 }
 
-/// Sends content as the window allows, and passes the length of each part to `sent`.
 async fn send_all(sender: &mut h2::SendStream<Bytes>, mut content: Bytes, mut sent: impl FnMut(usize)) {
     while !content.is_empty() {
         sender.reserve_capacity(content.len());

@@ -29,7 +29,6 @@ fn sharing(each: usize) -> Arc<Sharing> {
     Arc::new(Sharing::new(each * SHARDS))
 }
 
-/// Starts `count` requests, which all wait for a connection.
 async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinHandle<Option<SharedConnection>>> {
     let wait = || {
         let sharing = sharing.clone();

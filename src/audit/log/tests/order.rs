@@ -15,7 +15,6 @@ fn line(writer: usize, number: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lines_of_many_writers_stay_complete_and_in_order() {
-    // The output accepts only a few bytes at a time.
     let sink = Sink::with_troubles((0..10_000).map(|n| Trouble::Short(1 + n * 7 % 97)));
     let log = Arc::new(sink.log());
     let writers: Vec<_> = (0..WRITERS)

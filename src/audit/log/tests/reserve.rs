@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Returns `None` if there is no room now.
 async fn has_room(log: &Arc<AuditLog>, bytes: usize) -> Option<Reserved> {
     match ask_once(pin!(log.reserve(bytes))).await {
         Poll::Ready(reserved) => Some(reserved.expect("it did not wait")),

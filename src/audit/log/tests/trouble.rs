@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Checks that an output gets two lines although its first writes fail as `troubles` says.
 async fn writes_despite(troubles: Vec<Trouble>) {
     let sink = Sink::with_troubles(troubles.clone());
     let log = sink.log();

@@ -26,8 +26,7 @@ pub(super) fn write(
     if !named.is_empty() {
         writeln!(out)?;
         let rule = why.line;
-        // Many user-agent lines can name the bot, so show only the last few of them above the rule that decided or, if
-        // no rule decided, the first few.
+        // Many user-agent lines can name the bot, so show only a few of them.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),
@@ -112,8 +111,8 @@ fn losers(why: &Why<'_>, width: usize, paint: Paint, out: &mut String) -> Result
     more(all.len(), shown.len(), "rule", out)
 }
 
-/// Returns whether to show a rule. A rule that does not match is shown only if more of its pattern than the first `/`
-/// fits the path, or if all of it fits except the final `$`, as with `/*.pdf$` and `/a.pdf?page=2`.
+/// A rule that does not match is shown only if the path fits more of its pattern than the first `/`, or all of it
+/// except the final `$`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     let pattern = &*other.rule.pattern;
     match other.lost {
@@ -122,8 +121,7 @@ fn is_of_interest(other: &Competitor<'_>) -> bool {
     }
 }
 
-/// Writes a row for each rule: its line, its text, and why it lost. If the reasons are too wide to stand beside the
-/// texts, each reason has its own row.
+/// If the reasons are too wide to stand beside the texts, each reason has its own row.
 fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, out: &mut String) -> Result {
     let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
     let digits = digits.unwrap_or(0).max(4);

@@ -12,7 +12,6 @@ use crate::{
     usage::{UseRefusal, UseSource, UseStatement, VocabularyPolicy},
 };
 
-/// Writes a row for each statement of the site about a purpose, and a row for each purpose without a statement.
 pub(super) fn write(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) -> Result {
     let Some(usage) = report.decision.usage.as_deref() else {
         return Ok(());

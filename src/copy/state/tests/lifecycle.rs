@@ -32,7 +32,6 @@ struct Event {
     cache_control: Option<String>,
     error: Option<String>,
     redirects: Option<Hops>,
-    /// Where the last redirect leads.
     to: Option<String>,
     /// The response from the address in `to`.
     r#final: Option<Box<Event>>,
@@ -107,7 +106,6 @@ fn refused_hop(to: &str) -> Failure {
     FetchError::from(Fault::from(EgressError::from(prohibited))).into()
 }
 
-/// Returns the word by which `lifecycle.jsonl` names this answer.
 fn effect_of(answer: Answer<'_>) -> &'static str {
     match answer {
         Answer::Rules(copy) => {

@@ -36,7 +36,6 @@ fn fetches() -> impl Strategy<Value = Fetched> {
     ]
 }
 
-/// Generates random seconds, and seconds near those at which something changes.
 fn seconds() -> impl Strategy<Value = u64> {
     let edges = [
         0,
@@ -59,7 +58,6 @@ fn histories() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec((seconds(), fetches()), 1..8)
 }
 
-/// Generates sequences of fetches in which the clock never runs backwards.
 fn orderly_histories() -> impl Strategy<Value = Vec<Event>> {
     histories().prop_map(|mut events| {
         events.sort_by_key(|(second, _)| *second);
@@ -103,7 +101,6 @@ enum Word {
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     second: u64,
-    /// `None` if the fetch failed.
     answer: Option<OriginAnswer>,
 }
 
@@ -143,7 +140,6 @@ fn outcomes(events: &[Event]) -> Vec<Outcome> {
     outcomes
 }
 
-/// Returns the failures that came after the last response.
 fn failures(outcomes: &[Outcome]) -> &[Outcome] {
     let answers = outcomes
         .iter()

@@ -5,7 +5,6 @@ use super::{
     Dots,
 };
 
-/// Returns the strict readings of `target` in order, without duplicates.
 fn strict(target: &str) -> Vec<String> {
     let read = readings(target.as_bytes(), true);
     let mut texts: Vec<String> = Vec::new();
@@ -198,7 +197,6 @@ fn opened_by_url_parser(path: &str) -> Option<String> {
     opened_by_nginx(url.path())
 }
 
-/// Drops the parameters, which end at the next unescaped slash.
 fn without_parameters(path: &str) -> String {
     let bare: Vec<&str> = path
         .split('/')

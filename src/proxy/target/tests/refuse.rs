@@ -19,7 +19,6 @@ fn a_host_that_differs_from_the_target_is_refused() {
             assert_eq!(found, Err(TargetError::ThroughDiffers), "{target} {hosts:?}");
         }
     }
-    // The default port of http is 80.
     let found = read(&request("GET", b"http://a.example/", &["a.example:443"]), None);
     assert_eq!(found, Err(TargetError::HostDiffers));
 }

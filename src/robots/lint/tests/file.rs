@@ -85,7 +85,6 @@ fn a_file_past_the_limit_is_cut_at_a_line() {
         (&[&fill[..LIMIT - 1], b"x\nno rule"].concat(), &[(4, TooLarge)]),
         (&[&fill[..LIMIT - 1], b"xx\nno rule"].concat(), &[(3, TooLarge)]),
         (&vec![b'x'; LIMIT + 1], &[(0, NoRules), (1, TooLarge)]),
-        // Only the first line after the limit is reported.
         (&[&fill[..], &rule.repeat(1000)].concat(), &[(4, TooLarge)]),
     ]);
     let findings = lint(&[&fill[..], rule].concat());

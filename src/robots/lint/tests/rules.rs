@@ -131,7 +131,6 @@ fn findings_about_conflicting_rules_are_reported() {
             &[(3, ShadowedRule)],
         ),
         (b"User-agent: *\nDisallow: /*.x$\nAllow: *.x$", &[(3, ShadowedRule)]),
-        // The longer rule wins.
         (
             b"User-agent: *\nAllow: /a\nDisallow: /a*",
             &[(2, ShadowedRule), (3, UselessWildcard)],

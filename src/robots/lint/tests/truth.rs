@@ -232,7 +232,6 @@ fn findings_describe_the_meaning_of_their_lines() {
     }
 }
 
-/// Returns the lines that the findings advise to remove.
 fn lines_to_remove(findings: &[Finding]) -> BTreeSet<u32> {
     let reported = findings
         .iter()
@@ -293,7 +292,6 @@ fn paths() -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns those of [`paths`] that have up to four characters or end in `index.html`, and a few other paths.
 fn short_paths() -> Vec<Vec<u8>> {
     let mut paths = paths();
     paths.retain(|path| path.len() <= 4 || path.ends_with(b"index.html"));
