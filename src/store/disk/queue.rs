@@ -12,7 +12,10 @@ use crate::copy::OriginState;
 #[derive(Debug, Clone)]
 pub enum StoreChange {
     /// Write this state. Unless it is `complete`, first merge it with the state in the file.
-    Keep { state: Arc<OriginState>, complete: bool },
+    Keep {
+        state: Arc<OriginState>,
+        complete: bool,
+    },
     Forget,
 }
 
