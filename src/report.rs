@@ -262,8 +262,8 @@ impl Report {
         };
         self.total.add(refused);
         self.timeline.add(request.time, refused);
-        self.bots.add([&request.bot, ""], refused);
-        self.sites.add([&request.site, ""], refused);
+        self.bots.refuse_one([&request.bot, ""]);
+        self.sites.refuse_one([&request.site, ""]);
         let (reason, one) = (Reason::Usage.as_str(), OutcomeCounts { requests: 1, ..refused });
         self.refused.add([&request.site, reason], one);
         self.refused_bots.add([&request.bot, reason], one);

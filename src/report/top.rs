@@ -47,6 +47,15 @@ impl Top {
         }
     }
 
+    /// Marks a request that was counted before as refused.
+    pub(super) fn refuse_one(&mut self, [first, second]: [&str; 2]) {
+        let key = [kept(first), kept(second)].join(SEPARATOR);
+        // If the key was removed in the meantime, its request is among `others`, even if the key was added again.
+        let known = self.counts.get_mut(&*key);
+        let of_key = known.filter(|counts| counts.refused < counts.requests);
+        of_key.unwrap_or(&mut self.others).refused += 1;
+    }
+
     pub(super) fn add(&mut self, [first, second]: [&str; 2], counts: OutcomeCounts) {
         self.scratch.clear();
         for part in [first, SEPARATOR, second] {
@@ -172,6 +181,31 @@ mod tests {
         assert_eq!(found.others.requests, (rounds * MAX_KEYS) as u64, "no request is lost");
         // Each round adds `MAX_KEYS` new keys, so `shrink` runs at most twice in it. Each run raises `missed` by 1.
         assert!((1..=2 * rounds as u64).contains(&found.missed), "{}", found.missed);
+    }
+
+    #[test]
+    fn a_request_of_a_removed_key_is_refused_among_the_others() {
+        let mut top = Top::default();
+        top.add(["early", ""], OutcomeCounts::one());
+        for number in 0..MAX_KEYS {
+            let name = number.to_string();
+            (0..2).for_each(|_| top.add([&name, ""], OutcomeCounts::one()));
+        }
+        assert!(!top.has(["early", ""]));
+
+        top.refuse_one(["early", ""]);
+        let found = top.largest(0, |counts| counts.requests);
+        assert!(!top.has(["early", ""]));
+        assert_eq!(found.others.refused, 1);
+
+        let refused = OutcomeCounts {
+            refused: 1,
+            ..OutcomeCounts::one()
+        };
+        top.add(["early", ""], refused);
+        top.refuse_one(["early", ""]);
+        let found = top.largest(usize::MAX, |counts| counts.refused);
+        assert_eq!((found.rows[0].1.forwarded(), found.others.refused), (0, 2));
     }
 
     #[test]
