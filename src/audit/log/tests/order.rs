@@ -79,3 +79,16 @@ async fn the_line_of_a_cancelled_writer_is_written() {
     log.write(b"stays\n").await.expect("it is written");
     assert_eq!(sink.text(), "gone\nstays\n");
 }
+
+#[tokio::test]
+async fn the_text_log_does_not_count_records_that_it_leaves_out() {
+    let counts = Arc::new(AuditCounts::default());
+    let log = Sink::default()
+        .log()
+        .in_format(LogFormat::Text)
+        .counting(counts.clone());
+    let left_out = br#"{"event":"completion","id":"1","status":200,"error":null}"#;
+    log.append_now(left_out);
+    log.append(left_out).await.expect("there is room");
+    assert_eq!(counts.totals(), (0, 0));
+}
