@@ -105,9 +105,11 @@ impl fmt::Display for Unmet {
         for (line, complaint) in &self.cases {
             writeln!(f, "{file}:{line}: expect: {complaint}")?;
         }
-        let (unmet, of) = (self.cases.len(), self.of);
-        let are = if unmet == 1 { "is" } else { "are" };
-        write!(f, "{unmet} of {of} expectations in {file} {are} not met")
+        match (self.cases.len(), self.of) {
+            (1, 1) => write!(f, "the expectation in {file} is not met"),
+            (1, of) => write!(f, "1 of {of} expectations in {file} is not met"),
+            (unmet, of) => write!(f, "{unmet} of {of} expectations in {file} are not met"),
+        }
     }
 }
 

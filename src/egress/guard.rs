@@ -51,7 +51,7 @@ pub enum Prohibited {
     Ftp,
     #[error("port 0 is closed to bots")]
     PortZero,
-    #[error("port {port} is closed to bots; to open it, the operator can list it by itself: egress.ports = {}", .ports.with(*port))]
+    #[error("port {port} is closed to bots; to open it, the operator can set egress.ports = {}", .ports.with(*port))]
     Port { port: u16, ports: Ports },
     #[error(
         "{0} is an address of this proxy itself, which bots cannot reach through it; ask it directly, not through the proxy"

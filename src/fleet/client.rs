@@ -171,9 +171,9 @@ impl FleetClient {
             }
             // This closes the connection, which could otherwise go on reading an answer that never ends.
             self.connection.store(None);
+            *self.error.lock() = Some(error.to_string());
         }
         tracing::error!(%error, "the fleet's server cannot be used; robotgate works without it and keeps trying to connect");
-        *self.error.lock() = Some(error.to_string());
         self.probe_in_background();
     }
 
@@ -212,12 +212,12 @@ impl FleetClient {
                         probed = Err(CallError::Ended);
                     }
                     breaker.probed(probed.is_ok(), Instant::now());
+                    *client.error.lock() = probed.as_ref().err().map(|error| error.to_string());
                 }
                 match &probed {
                     Ok(()) => tracing::info!("connected to the fleet's server"),
                     Err(error) => tracing::debug!(%error, "the fleet's server cannot be used yet"),
                 }
-                *client.error.lock() = probed.err().map(|error| error.to_string());
             }
         });
     }

@@ -220,6 +220,10 @@ impl Store {
                 fetcher.finished(&finished, reservation);
             }
             if !is_stored {
+                if let (Some(fleet), Some(lease)) = (fleet, lease) {
+                    let fleet = fleet.clone();
+                    self.running.spawn(async move { fleet.end(lease, None).await });
+                }
                 return;
             }
             let found = cached.state.compare_and_swap(&before, after.clone());

@@ -29,7 +29,6 @@ use cost::{
     decision, exchange,
 };
 
-/// The parts of the benchmark, in the directory of the same name.
 mod cost {
     pub mod bounds;
     pub mod callgrind;
@@ -99,15 +98,14 @@ fn per(count: u64, times: u64) -> f64 {
     count as f64 / times as f64
 }
 
-/// Returns the number of heap allocations and reallocations so far.
 fn allocations() -> u64 {
     HEAP.alloc_count() + HEAP.realloc_growth_count() + HEAP.realloc_shrink_count()
 }
 
 /// Number of repetitions to count allocations.
 const ALLOCATING: u64 = 1000;
-/// Number of repetitions under valgrind. A second run has twice as many.
+/// Number of repetitions under valgrind.
 const EXCHANGES: u64 = 400;
 const DECISIONS: u64 = 2000;
-/// Number of requests on each connection under strace. A second run has twice as many.
+/// Number of requests on each connection under strace.
 const REQUESTS: u64 = 60;

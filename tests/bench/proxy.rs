@@ -7,7 +7,6 @@
 
 use std::{env, process::ExitCode};
 
-/// The parts of the benchmark, in the directory of the same name.
 mod proxy {
     pub mod bare;
     pub mod cases;

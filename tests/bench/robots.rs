@@ -13,7 +13,6 @@ use robots::{
     run::{Run, SHORT},
 };
 
-/// The parts of the benchmark, in the directory of the same name.
 mod robots {
     pub mod attacks;
     pub mod decisions;

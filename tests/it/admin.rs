@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::support::{Gate, Response};
 
-/// Sends a GET and returns the response, validated against openapi.json.
+/// Sends a GET and returns the response.
 pub async fn get(gate: &Gate, path: &str) -> Value {
     answer(gate.admin(path).await, "get", path, 200)
 }

@@ -19,11 +19,10 @@ use crate::support::{Gate, Origin, Reply, allowed, programs::needs, refused, wai
 const ROBOTS: &str = "# What bots may do here.\nUser-agent: *\nAllow: /private/press\nDisallow: /private\n";
 const TOKEN: &str = "open-sesame-open-sesame";
 
-/// An operator who uses the page.
 struct Operator {
     steps: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
-    // The driver and its browser end when `steps` is dropped, which closes the standard input of the driver.
+    // The driver and its browser end when `steps` is dropped.
     _driver: Child,
 }
 
@@ -122,7 +121,7 @@ async fn the_history_shows_what_was_refused_and_links_to_the_refusals() {
         ]))
         .await;
     operator.perform(json!(["history", "1h", "verdict", "deny 3"])).await;
-    // Move through the chart with the keyboard. Enter at its last minute lists the refusals of that minute.
+    // Enter at the last minute of the chart lists the refusals of that minute.
     operator.perform(json!(["read_chart", ["End"], "UTC: "])).await;
     operator
         .perform(json!(["read_chart", ["End", "Enter"], "filter=since"]))
@@ -202,7 +201,7 @@ async fn the_page_reports_a_lost_connection_and_reconnects() {
     gate.reconfigure(&format!("[admin]\nlisten = \"{admin}\""));
     wait::within("the gate to start again", gate.start_again()).await;
     operator.perform(json!(["ready"])).await;
-    // Ignores the browser's reports about requests that have failed in the meantime.
+    // Ignore the browser's reports about requests that failed in the meantime.
     operator.perform(json!(["forgive", "net::ERR_"])).await;
     operator.close().await;
 }

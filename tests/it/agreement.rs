@@ -32,7 +32,6 @@ use crate::{
     tls_listener,
 };
 
-/// The configuration of a gate, and the questions that a test asks about it.
 struct Setup {
     mode: &'static str,
     /// Keys in `[identity]`.
@@ -181,7 +180,6 @@ impl Setup {
         gate.start().await
     }
 
-    /// Asks all questions in all ways, and compares the answers.
     async fn ask_all(&self) {
         let sites = Sites::spawn().await;
         let gate = self.start().await;
@@ -322,7 +320,6 @@ async fn own(
     wrong
 }
 
-/// Waits until the site's robots.txt has expired and the next fetch has failed.
 async fn until_robots_txt_is_lost(gate: &Gate, url: &str) {
     let path = format!("/api/v1/decide?agent=Shopper&url={}", escaped(url));
     wait::until_async("a robots.txt to expire", async || {

@@ -36,7 +36,6 @@ async fn a_line_cut_by_a_crash_does_not_damage_the_next_one() {
     assert_eq!(next["event"], "start");
 }
 
-/// Checks that a record has exactly the fields that `docs/audit-log.md` describes.
 #[track_caller]
 fn has_documented_fields(record: &Record, event: &str) {
     let (_, section) = include_str!("../../docs/audit-log.md")
@@ -350,8 +349,7 @@ async fn a_user_agent_cannot_forge_a_record() {
     gate.audited(1).await;
 }
 
-/// Also tests OPTIONS requests for the whole server, and a path with the text `\u{202e}`, which looks like the log's
-/// escape of the character U+202E.
+/// One path has the text `\u{202e}`, which looks like the log's escape of the character U+202E.
 #[tokio::test]
 async fn different_targets_have_different_urls_in_the_log() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;

@@ -27,7 +27,6 @@ mod leaves;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A directory with paths for the certificate and the key, which need not exist.
 struct CaFiles {
     directory: TempDir,
     certificate: PathBuf,
@@ -46,7 +45,6 @@ impl CaFiles {
         }
     }
 
-    /// Creates a directory with the given certificates and key.
     fn with(certificates: &[String], key: &KeyPair) -> Self {
         let files = Self::new();
         fs::write(&files.certificate, certificates.concat()).unwrap();
@@ -73,7 +71,6 @@ impl CaFiles {
         Authority::load(&self.certificate, &self.key, SystemTime::now())
     }
 
-    /// Returns the names in the directory, sorted.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(self.directory.path())
             .unwrap()
@@ -93,7 +90,6 @@ fn authority() -> Authority {
     CaFiles::new().create()
 }
 
-/// Returns typical parameters of an authority's certificate.
 fn ca_params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.not_before = (SystemTime::now() - DAY).into();

@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 
 use crate::support::{CliOutput, Gate, NAME, Origin, ROBOTS, Reply, Signal, allowed, refused};
 
-/// Runs `robotgate cache` with the configuration of a gate.
 async fn cache(gate: &Gate, args: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
     CliOutput::of(&[&["cache"], args, &["--config", config]].concat(), "").await
 }
 
-/// Returns the lines of `cache list --json`.
 async fn rows(gate: &Gate) -> Vec<Value> {
     let output = cache(gate, &["list", "--json"]).await;
     assert_eq!((output.code, &*output.errors), (Some(0), ""), "{output:?}");
@@ -22,7 +20,7 @@ async fn rows(gate: &Gate) -> Vec<Value> {
     output.out.lines().map(row).collect()
 }
 
-/// Removes the values that are only in the proxy's memory, which are lost when the proxy ends.
+/// Removes the values that are lost when the proxy ends.
 fn without_proxy(mut rows: Vec<Value>) -> Vec<Value> {
     for row in &mut rows {
         row["verdicts"] = Value::Null;
@@ -30,7 +28,6 @@ fn without_proxy(mut rows: Vec<Value>) -> Vec<Value> {
     rows
 }
 
-/// Starts two sites, one with rules and one that fails, and a gate that has fetched from both.
 async fn known() -> (Origin, Origin, Gate) {
     let site = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let broken = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;

@@ -440,5 +440,4 @@ fn the_error_names_a_file_that_cannot_be_read() {
     );
 }
 
-/// A certificate of a test authority.
 const ROOT: &str = include_str!("config/root.pem");

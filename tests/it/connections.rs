@@ -4,10 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{Gate, Latch, NAME, Origin, ROBOTS, Reply, Signal, Step, allowed, refused, wait};
 
-/// A configuration in which copies expire after a second.
 const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"\ndefault-ttl = \"1s\"\nmax-ttl = \"1s\"\nwait = \"1m\"";
 
-/// Returns the number of the connection of each request for `path`.
 fn connections_of(origin: &Origin, path: &str) -> Vec<usize> {
     let requests = origin.requests_for(path);
     requests.iter().map(|request| request.connection).collect()
@@ -25,7 +23,7 @@ async fn a_page_uses_the_connection_of_its_robots_txt() {
         ),
         ("packed rules", Reply::gzip(ROBOTS.as_bytes()), "no-rule"),
         ("no rules", Reply::status(404), "no-robots"),
-        // The content of this response does not matter. It is read only to reuse the connection.
+        // This content is read only to reuse the connection.
         ("a page that says so", Reply::status(404).body(long), "no-robots"),
     ] {
         for tls in [false, true] {
@@ -109,7 +107,6 @@ async fn over_http_1_1_a_robots_txt_uses_a_new_connection() {
     }
 }
 
-/// Requests twenty pages at the same time.
 async fn crowd(gate: &Gate, origin: &Origin) {
     let responses: Vec<_> = (0..20)
         .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
@@ -169,7 +166,7 @@ async fn a_fetch_on_a_silent_connection_has_time_to_try_a_new_one() {
         }
     });
     let origin = origin.spawn().await;
-    // Lets the server send nothing for the whole duration of a fetch.
+    // The server may send nothing for the whole duration of a fetch.
     let times = "\nfetch-idle-timeout = \"15s\"\nfetch-timeout = \"15s\"";
     let gate = Gate::with(&format!("{BRIEF}{times}")).await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");

@@ -9,7 +9,7 @@ async fn get_robots_txt(gate: &Gate, origin: &Origin) -> Response {
     gate.get(&origin.url("/robots.txt")).await
 }
 
-/// Waits until the log has this many exchanges. Returns the decision and the completion of the last one.
+/// Waits for this many exchanges, and returns the decision and the completion of the last one.
 async fn last(gate: &Gate, exchanges: usize) -> (Record, Record) {
     let (mut decisions, mut completions) = gate.audited(exchanges).await;
     (decisions.pop().expect("one"), completions.pop().expect("one"))

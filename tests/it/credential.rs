@@ -67,7 +67,6 @@ impl Folder {
         CliOutput::of(&args, input).await
     }
 
-    /// Runs the command like [`run`](Self::run), but it must succeed without a warning.
     async fn stdout_of(&self, args: &[&str]) -> String {
         let output = self.run(args, "").await;
         assert_eq!((output.code, output.errors.as_str()), (Some(0), ""), "{}", output.out);
@@ -75,7 +74,6 @@ impl Folder {
     }
 }
 
-/// Returns the secret in the only URL in the output.
 fn secret_in(output: &str) -> &str {
     let (_, rest) = output.split_once("    http://").expect("a URL");
     let (userinfo, _) = rest.split_once('@').expect("a proxy");
@@ -104,7 +102,6 @@ async fn add_prints_the_secret_once_and_stores_its_hash() {
     assert_eq!(folder.text().lines().count(), 1);
     assert!(folder.text().starts_with("AcmeBot:sha256$"));
 
-    // Credentials for the other names are still missing. Each name gets its own secret.
     for name in ["acme-prod", "shared"] {
         assert_ne!(secret_in(&folder.stdout_of(&["add", name]).await), secret);
     }
@@ -222,7 +219,6 @@ async fn the_credentials_file_keeps_its_mode_and_its_link() {
     folder.stdout_of(&["add", "shared"]).await;
     assert_eq!(folder.mode(), 0o600);
 
-    // If the path is a symbolic link, the file that it points to is replaced.
     fs::rename(folder.path("credentials"), folder.path("real")).unwrap();
     symlink("real", folder.path("credentials")).unwrap();
     folder.stdout_of(&["add", "acme-prod"]).await;
@@ -323,7 +319,6 @@ async fn check_warns_of_unused_and_missing_credentials() {
         "{}",
         output.errors
     );
-    // There is also a warning about a bot without an existing credential.
     assert!(
         output.errors
             .contains("the bot \"AcmeBot\" has to prove itself with the credential \"AcmeBot\", which is not in the credentials file"),

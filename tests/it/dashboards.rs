@@ -14,8 +14,7 @@ use crate::{
 
 const DASHBOARD: &str = include_str!("../../conf/grafana.json");
 const ALERTS: &str = include_str!("../../conf/prometheus-alerts.yml");
-/// A configuration with an exception from interception. The metric about the end of exceptions exists only if there is
-/// one.
+/// A metric about exceptions from interception exists only if there is one.
 const TUNNEL: &str = "[[https.tunnel]]\nhost = \"bank.example\"\nreason = \"pins\"\nuntil = 2100-01-01\n";
 
 #[tokio::test]

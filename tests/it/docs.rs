@@ -21,7 +21,6 @@ struct Page {
     text: String,
 }
 
-/// A fenced block in a page.
 struct Block<'a> {
     /// The text after the opening fence, such as `toml,part` or `sh`. Empty if there is none.
     info: &'a str,

@@ -8,12 +8,9 @@ mod refusals;
 
 use crate::support::{Gate, Origin, Response};
 
-/// A configuration in which only the internet is reachable.
 const CLOSED: &str = "[egress]\nallow = []";
-/// A configuration in which the tests' origins are reachable too.
 const OPEN: &str = "[egress]\nallow = ['127.0.0.0/8']";
 
-/// Starts an origin without a robots.txt, which allows everything.
 async fn open_origin() -> Origin {
     Origin::start()
         .reply("/robots.txt", crate::support::Reply::status(404))
@@ -22,8 +19,8 @@ async fn open_origin() -> Origin {
         .await
 }
 
-/// Sends a CONNECT to a forbidden destination and a request inside the tunnel, and returns the response to the request.
-/// robotgate refuses the request and not the CONNECT, because many clients do not show the response to a CONNECT.
+/// Sends a request through a CONNECT. robotgate refuses the request and not the CONNECT, because many clients do not
+/// show the response to a CONNECT.
 async fn through_connect(gate: &Gate, authority: &str) -> Response {
     gate.connect(authority).await.opened().plain().get("/x").await
 }

@@ -7,9 +7,8 @@ use tokio::process::Command;
 
 use crate::support::{CliOutput, Gate, Origin, ROBOTS, Reply, origin_root_pem, programs::needs};
 
-/// Runs `robotgate env` for a client of this gate. Returns a folder that contains the CA file, and the output. The name
-/// of the CA file contains a space and a quote. `more` contains further arguments, in which `@DIR@` is replaced by the
-/// path of a subfolder.
+/// Runs `robotgate env`, and returns a folder that contains the CA file, and the output. In `more`, `@DIR@` is the path
+/// of a subfolder.
 async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");
@@ -26,7 +25,7 @@ async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDi
     (folder, output.out)
 }
 
-/// Evaluates the settings in a shell, then `line`, and returns the output.
+/// Evaluates the settings and then `line` in a shell, and returns the output.
 async fn shell(gate: &Gate, client: &str, more: &[&str], line: &str) -> String {
     let (home, settings) = settings(gate, client, more).await;
     let run = Command::new("sh")
@@ -470,8 +469,7 @@ async fn advice_repeats_the_given_options() {
     let export = format!("robotgate ca export {shown} > robotgate-ca.pem");
     assert!(output.code == Some(1) && output.errors.contains(&export), "{output:?}");
 
-    // The shell's Node.js may not read the variables, so the script prints advice. That advice could be logged and must
-    // not contain the secret.
+    // The script can print advice, which must not contain the secret because it could be logged.
     let secret = "http://acme:open-sesame@gate:1";
     let output = CliOutput::of(&["env", "node", "--config", &config, "--proxy", secret], "").await;
     let script = output.out.clone() + "\n:";

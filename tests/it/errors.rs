@@ -26,7 +26,6 @@ async fn warm(gate: &Gate, origin: &Origin) {
     assert_eq!(gate.get(&origin.url("/warm")).await.status, 404);
 }
 
-/// Asserts that the response and the log show this failure, and that the verdict is `allow`.
 async fn fails(gate: &Gate, origin: &Origin, status: u16, errors: &[&str]) -> Response {
     let url = origin.url("/x");
     let response = gate.get(&url).await;

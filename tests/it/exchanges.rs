@@ -63,7 +63,6 @@ async fn the_gate_matches_the_model_for_any_client_and_origin() {
     assert!(panic.is_none(), "{panic:#?}");
 }
 
-/// Plays cases concurrently.
 async fn play_at_once(bench: &Arc<Bench>, group: Vec<Vec<u8>>) -> Result<(), TestCaseError> {
     let mut playing = tokio::task::JoinSet::new();
     for bytes in group {
@@ -76,7 +75,5 @@ async fn play_at_once(bench: &Arc<Bench>, group: Vec<Vec<u8>>) -> Result<(), Tes
     Ok(())
 }
 
-/// Largest number of cases in a normal run. They are played in groups of random sizes.
 const CASES: u32 = 1000;
-/// Largest number of concurrent cases.
 const AT_ONCE: usize = 8;

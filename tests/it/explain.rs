@@ -10,17 +10,14 @@ use std::path::Path;
 
 use crate::support::CliOutput;
 
-/// Runs the command without a terminal.
 async fn explain(args: &[&str]) -> CliOutput {
     explain_input(args, "").await
 }
 
-/// Runs the command like [`explain`], with this text on standard input.
 async fn explain_input(args: &[&str], input: &str) -> CliOutput {
     CliOutput::of(&[&["explain"], args].concat(), input).await
 }
 
-/// Explains a URL with the rules in `robots`.
 async fn explain_robots(robots: &str, agent: &str, url: &str) -> CliOutput {
     explain_input(&["--robots", "-", "--agent", agent, url], robots).await
 }

@@ -13,7 +13,6 @@ async fn origin() -> Origin {
     Origin::start().robots(ROBOTS).anything("page").spawn().await
 }
 
-/// Starts a gate of the fleet at `url`, and waits until it has connected to the server.
 async fn gate(url: &str) -> Gate {
     let gate = Gate::with(&format!("[fleet]\nurl = \"{url}\"")).await;
     connected(&gate).await;
@@ -27,12 +26,10 @@ async fn connected(gate: &Gate) {
     .await;
 }
 
-/// Returns the part of the gate's status about the fleet.
 async fn fleet(gate: &Gate) -> Value {
     crate::admin::get(gate, "/api/v1/status").await["fleet"].clone()
 }
 
-/// Returns how often the robots.txt of `host` was fetched.
 fn fetches(origin: &Origin, host: &str) -> usize {
     let authority = format!("{host}:{}", origin.port());
     let asked = origin.requests_for("/robots.txt").into_iter();
@@ -41,9 +38,8 @@ fn fetches(origin: &Origin, host: &str) -> usize {
         .count()
 }
 
-/// Returns whether a call of one of the gates to the server has failed. On a very busy machine the server can respond
-/// too late, and gates then correctly do not wait for it. Such an attempt says nothing about what the gates share, so
-/// the test repeats it.
+/// Returns whether a call to the server has failed, as happens on a very busy machine. The test then repeats its
+/// attempt, which says nothing about what the gates share.
 async fn has_failed_calls(gates: &[&Gate]) -> bool {
     for gate in gates {
         if fleet(gate).await["errors"] != 0 {
@@ -57,14 +53,12 @@ fn sites() -> impl Iterator<Item = String> {
     (0..).map(|number| format!("site{number}.example"))
 }
 
-/// Starts a gate of the fleet at `url` with a `[pace]` section, and waits until it has connected to the server.
 async fn paced(url: &str, pace: &str) -> Gate {
     let gate = Gate::with(&format!("[fleet]\nurl = \"{url}\"\nsize = 3\n[pace]\n{pace}")).await;
     connected(&gate).await;
     gate
 }
 
-/// Runs `robotgate cache` with the configuration of a gate.
 async fn cache(gate: &Gate, args: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");

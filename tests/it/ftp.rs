@@ -15,7 +15,6 @@ use crate::support::{Gate, ROBOTS, Response};
 /// A configuration with which no robots.txt is fetched.
 const EXEMPT: &str = "[[bot]]\nname = 'T'\nuser-agents = ['TestBot']\nenforcement = 'exempt'\n";
 
-/// Starts a server with a robots.txt and two files.
 async fn server() -> FtpServer {
     files().start().await
 }
@@ -27,7 +26,6 @@ fn files() -> server::Builder {
         .file("/private/b.txt", "secret")
 }
 
-/// Asserts that the server has been asked for nothing but its robots.txt.
 #[track_caller]
 fn asked_only_for_robots_txt(server: &FtpServer) {
     let paths: Vec<_> = server
@@ -41,7 +39,6 @@ fn asked_only_for_robots_txt(server: &FtpServer) {
     );
 }
 
-/// Returns the response to a GET of a path of the server.
 async fn get(gate: &Gate, server: &FtpServer, path: &str) -> Response {
     gate.get(&server.url(path)).await
 }

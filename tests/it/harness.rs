@@ -173,7 +173,6 @@ async fn the_test_name_server_answers_as_configured() {
     assert_eq!(reply(&socket).await[..2], [0, 2]);
 }
 
-/// Builds a DNS query with this `id` for the records of `name` that have the type `kind`.
 fn query(id: u8, name: &str, kind: u8) -> Vec<u8> {
     let mut query = vec![0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
@@ -191,8 +190,7 @@ async fn reply(socket: &UdpSocket) -> Vec<u8> {
     reply
 }
 
-/// Queries the records of `name` that have the type `kind`. Returns the response code and the last address. The address
-/// is empty if there is none.
+/// Returns the response code and the last address, which is empty if there is none.
 async fn lookup(dns: &Dns, name: &str, kind: u8) -> (u8, Vec<u8>) {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).await.unwrap();
     socket.send_to(&query(7, name, kind), dns.address()).await.unwrap();

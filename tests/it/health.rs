@@ -3,7 +3,6 @@
 
 use crate::support::{CliOutput, Gate, Signal, wait};
 
-/// Runs `robotgate health` with the configuration of a gate, which says where its socket is.
 async fn health(gate: &Gate, args: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");

@@ -11,12 +11,10 @@ mod targets;
 
 use crate::support::{Connection, Gate, Origin, Response, allowed};
 
-/// Starts an origin without a robots.txt, and a gate.
 async fn start() -> (Origin, Gate) {
     (Origin::start().anything("page").spawn().await, Gate::start().await)
 }
 
-/// Asserts that the gate still works: it serves the next client, and no task in it has panicked.
 async fn gate_still_works(gate: &mut Gate, origin: &Origin) {
     allowed(&gate.get(&origin.url("/still-well")).await, "no-robots");
     assert!(gate.runs());

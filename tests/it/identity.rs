@@ -131,7 +131,6 @@ async fn a_configured_bot_tries_its_agents_in_order() {
     }
 }
 
-/// Configures a bot named `tester` for the client's default User-Agent.
 fn bot(enforcement: &str) -> String {
     format!("[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"{enforcement}\"\n")
 }
@@ -243,7 +242,6 @@ async fn a_bot_is_exempt_only_at_its_exempt_hosts() {
     refused(&gate.get(&permitted).user_agent("OtherBot/1").await, "rule");
 }
 
-/// Bots that require a credential, and one that does not.
 const BOUND: &str = r#"
     [identity]
     credentials = "credentials"
@@ -285,7 +283,6 @@ const DUO: &str = "duo:a-Secret-of-two:with-a-colon";
 const REPORTER: &str = "reporter:a-Secret-of-reporter";
 const SCANNER: &str = "scanner:a-Secret-of-scanner";
 
-/// Returns the text of a credentials file with these credentials, each given as `NAME:SECRET`.
 fn credentials(all: &[&str]) -> String {
     let line = |credential: &&str| {
         let (name, secret) = credential.split_once(':').expect("a name and a secret");
@@ -294,7 +291,6 @@ fn credentials(all: &[&str]) -> String {
     all.iter().map(line).collect()
 }
 
-/// Starts a gate with [`BOUND`] followed by `more`, and with the four credentials above.
 async fn bound(more: &str) -> Gate {
     bound_by(&format!("{BOUND}\n{more}")).await
 }

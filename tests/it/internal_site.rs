@@ -104,7 +104,6 @@ async fn the_internal_name_does_not_lead_to_another_host() {
     let origin = Origin::start().page("/ca.pem", "secret").spawn().await;
     let gate = Gate::start().await;
 
-    // The target and the Host field disagree, and one of them is robotgate's internal site.
     let ours = gate.get(&origin.url("/ca.pem")).set("Host", "robotgate.internal").await;
     assert_eq!(ours.status, 400, "{ours:#?}");
     let theirs = gate
@@ -117,7 +116,6 @@ async fn the_internal_name_does_not_lead_to_another_host() {
         .set("Host", "shop.example")
         .await;
     assert_ne!(user.status, 200, "{user:#?}");
-    // A host whose name only begins or ends like that of the internal site is an ordinary host.
     for host in ["x.robotgate.internal", "robotgate.internal.example", "robotgate"] {
         let response = gate.get(&format!("http://{host}/ca.pem")).await;
         assert_ne!(response.status, 200, "{host}: {response:#?}");

@@ -11,10 +11,8 @@ mod statuses;
 
 use crate::support::{Gate, Origin, Reply, allowed, refused};
 
-/// Rules that disallow only `/p`.
 const RULES: &str = "User-agent: *\nDisallow: /p\n";
 
-/// What a response means.
 #[derive(Clone, Copy, Debug)]
 enum Means {
     /// The rules in [`RULES`] apply.
@@ -42,7 +40,6 @@ async fn origin_with(answers: Vec<Reply>) -> Origin {
         .await
 }
 
-/// Checks that each response in the table means what its row says.
 async fn check(cases: Vec<(&str, Reply, Means)>) {
     let origin = origin_with(cases.iter().map(|(_, answer, _)| answer.clone()).collect()).await;
     let gate = Gate::start().await;
@@ -53,7 +50,6 @@ async fn check(cases: Vec<(&str, Reply, Means)>) {
 }
 
 impl Means {
-    /// Asserts this meaning for a disallowed and for an ordinary page under `host`.
     async fn holds(self, gate: &Gate, origin: &Origin, host: &str) {
         let p = gate.get(&origin.url_at(host, "/p")).await;
         let other = gate.get(&origin.url_at(host, "/other")).await;

@@ -11,7 +11,6 @@ use crate::support::{
     Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Response, Step, allowed, failed, wait::until,
 };
 
-/// Asserts a refusal because of the limit that `key` sets.
 #[track_caller]
 fn exceeds_limit(response: &Response, status: u16, key: &str) {
     failed(response, status, &["http_request_denied"]);
@@ -33,7 +32,6 @@ async fn connect_and_get(gate: &Gate, url: &str) -> (Connection, Response) {
     (connection, response)
 }
 
-/// Starts an origin whose `/slow` responds when the latch opens.
 async fn slow_origin() -> (Origin, Latch) {
     let latch = Latch::new();
     let slow = Reply::script([
@@ -77,7 +75,6 @@ async fn a_connection_over_the_limit_gets_an_error_and_is_closed() {
 async fn a_request_over_the_limit_of_its_client_gets_an_error() {
     let (origin, latch) = slow_origin().await;
     let gate = Gate::with("[proxy]\nmax-client-requests = 2").await;
-    // Send three requests on two connections.
     let tunnel = gate.connect(&origin.authority()).await.opened();
     let mut inside = tunnel.tls(NAME, Alpn::Http2).await;
     let slow = tokio::spawn(gate.get(&origin.url("/slow")).send());

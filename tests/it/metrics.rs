@@ -30,7 +30,6 @@ async fn metrics(gate: &Gate) -> String {
     scrape_as(gate, "*/*").await.text()
 }
 
-/// Returns the value of a series, named with all of its labels; `None` if it does not exist.
 fn value(text: &str, series: &str) -> Option<f64> {
     let mut lines = text.lines().filter_map(|line| line.rsplit_once(' '));
     lines.find(|(name, _)| *name == series)?.1.parse().ok()

@@ -8,7 +8,6 @@ use std::{
 
 /// Modules that do no I/O and read no clock. Each may import those before it in this list.
 const PURE: [&str; 7] = ["usage", "robots", "origin", "bot", "copy", "pace", "decision"];
-/// Other modules that pure modules may import.
 const UTILITIES: [&str; 1] = ["text"];
 /// Names that no pure module may use: a part of a path, or the first word of a crate's name (`tokio_util`).
 const IMPURE: [&str; 16] = [
@@ -85,7 +84,6 @@ fn modules_have_no_import_cycles() {
     assert!(imports.is_empty(), "these modules import each other: {imports:#?}");
 }
 
-/// Returns the first impure name in a path.
 fn impure(path: &str) -> Option<&'static str> {
     let segments: Vec<&str> = path.split("::").collect();
     IMPURE.into_iter().find(|word| {
@@ -95,7 +93,6 @@ fn impure(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the top-level module in a path that begins with `crate::`. Returns `None` for other paths.
 fn imported(path: &str) -> Option<&str> {
     path.strip_prefix("crate::")?.split("::").next()
 }

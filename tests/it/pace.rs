@@ -13,7 +13,6 @@ use crate::{
 
 /// With this pace, a request after another one does not get its turn while a test runs.
 const SLOW: &str = "[pace]\ndelay = '1h'\n";
-/// A pace with which one request at a time runs, and the others wait.
 const ONE_AT_A_TIME: &str = "[pace]\nconcurrency = 1\nmax-wait = '10m'\n";
 
 async fn site(robots: &str) -> Origin {
@@ -34,13 +33,11 @@ fn deferred(response: &Response) -> u64 {
     field.parse().expect("a number of seconds")
 }
 
-/// Returns the API's decision.
 async fn asked(gate: &Gate, agent: &str, url: &str) -> Value {
     let path = format!("/api/v1/decide?agent={}&url={}", escaped(agent), escaped(url));
     gate.admin(&path).await.json()
 }
 
-/// Returns the number of requests that wait now.
 async fn waiting(gate: &Gate) -> usize {
     let metrics = gate.admin("/metrics").await.text();
     let line = metrics
@@ -55,7 +52,6 @@ pub async fn until_waiting(gate: &Gate, count: usize) {
     wait::until_async(&format!("{count} requests to wait"), all_wait).await;
 }
 
-/// Starts a request in the background.
 fn begin(ask: Ask<'static>) -> tokio::task::JoinHandle<Response> {
     tokio::spawn(ask.into_future())
 }
@@ -216,7 +212,6 @@ async fn a_scheduler_that_waits_until_not_before_is_never_refused() {
         allowed(&gate.get(&url).await, "no-rule");
     }
     assert!(planned > 0, "it never had to wait");
-    // For a path that a rule disallows, the API returns no time to try again.
     let decided = asked(&gate, "TestBot/1.0", &site.url("/private")).await;
     assert_eq!(
         (&decided["reason"], &decided["not_before"]),

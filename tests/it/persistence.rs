@@ -4,8 +4,7 @@ use std::fs;
 
 use crate::support::{CliOutput, Gate, Origin, ROBOTS, Record, Reply, allowed, refused, wait};
 
-/// Returns a configuration with times so short that a test can wait for them. Requests to failing sites are denied for
-/// `deny_for`.
+/// Requests to failing sites are denied for `deny_for`.
 fn short(deny_for: &str) -> String {
     format!(
         r#"
@@ -27,7 +26,6 @@ async fn origin() -> Origin {
     Origin::start().robots(ROBOTS).anything("page").spawn().await
 }
 
-/// Requests `path` until a decision has this reason, and returns the record of that decision.
 async fn until_decided(gate: &Gate, origin: &Origin, path: &str, reason: &str) -> Record {
     let mut attempts = 0..;
     wait::until_async(&format!("a decision for {reason}"), async || {
@@ -93,7 +91,6 @@ async fn the_grace_period_of_a_failing_origin_continues_after_a_kill() {
     until_decided(&gate, &origin, "/new", "rule").await;
 }
 
-/// Waits until the last record of a fetch has a `failing_since`, and returns that time.
 async fn failing_since(gate: &Gate) -> Record {
     wait::until("a failed fetch", || {
         let records = gate.audit();
@@ -103,7 +100,6 @@ async fn failing_since(gate: &Gate) -> Record {
     .await
 }
 
-/// Returns the gate's copies as `robotgate cache list` shows them, one for each origin.
 async fn stored(gate: &Gate) -> Vec<Record> {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");
@@ -255,7 +251,6 @@ async fn a_gate_whose_file_is_locked_keeps_copies_in_memory() {
     assert_eq!(origin.count("/robots.txt"), 2, "it was not on disk");
 }
 
-/// Returns the value of the metric for failures to keep copies on disk.
 async fn disk_fails(gate: &Gate) -> String {
     let metrics = gate.admin("/metrics").await.text();
     let value = metrics

@@ -15,7 +15,6 @@ use crate::support::{Gate, Origin, ROBOTS, programs::needs, wait};
 const CONNECT_REFUSED: &str = "Disallowed: CONNECT is refused here";
 const PYTHON: [&str; 4] = ["urllib", "requests", "httpx", "aiohttp"];
 
-/// Runs a client and returns its output. Fails the test if the client cannot run or takes too long.
 async fn output(program: &str, arguments: &[&str]) -> String {
     let run = Command::new(program)
         .args(arguments)

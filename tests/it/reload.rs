@@ -123,7 +123,6 @@ async fn a_bad_file_changes_nothing_and_its_mistakes_are_logged() {
     refused(&gate.get(&origin.url("/x")).await, "rule");
 }
 
-/// Waits until `/readyz` answers with `text`.
 async fn ready_says(gate: &Gate, text: &str) {
     wait::until_async(text, async || {
         (gate.admin("/readyz").await.text() == text).then_some(())

@@ -12,7 +12,6 @@ const ALL: [By; 4] = [By::Bot, By::Site, By::Reason, By::Rule];
 const ONE: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const TWO: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 
-/// Returns a record at a time of the day, with these fields.
 fn record(event: &str, time: &str, fields: Value) -> Value {
     let mut record = json!({ "event": event, "time": format!("2026-11-22T{time}.000000Z") });
     let fields = fields.as_object().expect("an object").clone();
@@ -47,7 +46,6 @@ fn fetch(time: &str, site: &str, holds: &str, failing_since: Option<&str>) -> Va
     record("robots", time, fields)
 }
 
-/// Returns the records of a day, of every kind.
 fn day() -> Vec<Value> {
     let [a, b, c] = ["https://a.example", "https://b.example", "https://c.example"];
     let disallow = Some("Disallow: /private");
@@ -202,7 +200,6 @@ fn the_html_report_has_numbers_and_charts_and_no_script() {
     }
 }
 
-/// Splits CSV with quotes into rows of cells.
 fn rows_of(csv: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
     let mut characters = csv.chars().peekable();
@@ -310,7 +307,6 @@ async fn lines_that_cannot_be_read_are_counted_and_left_out() {
     text.extend(std::iter::repeat_n(b'{', 20 * 1024 * 1024));
     text.push(b'\n');
     text.extend_from_slice(good.as_bytes());
-    // This record is cut off.
     text.extend_from_slice(b"{\"event\":");
     // Decisions that each lack one of the fields that every decision has.
     let required = [
@@ -345,7 +341,6 @@ async fn lines_that_cannot_be_read_are_counted_and_left_out() {
     );
 }
 
-/// Runs the command for CSV, and returns the totals.
 async fn totals(args: &[&str], input: &str) -> std::collections::BTreeMap<String, String> {
     let args = [&["report", "--format", "csv"], args].concat();
     let output = CliOutput::of(&args, input).await;
@@ -436,8 +431,8 @@ async fn outages_of_two_robotgates_are_counted_apart() {
         record
     };
     let failed = |time, since| fetch(time, site, "unreachable", Some(since));
-    // `one` cannot reach the site from 10:00 to 12:00. In this time its configuration forbids the site for a while,
-    // which does not end the outage. `other` cannot reach the site from 10:30 on, and stops at 13:00.
+    // `one` cannot reach the site from 10:00 to 12:00; its configuration forbids the site meanwhile, which does not end
+    // the outage. `other` cannot reach the site from 10:30 on, and stops at 13:00.
     let log = |one: Value, other: Value| {
         [
             vec![

@@ -13,7 +13,6 @@ use tempfile::TempDir;
 
 use crate::support::{CliOutput, Gate, Origin, ROBOTS, programs::needs, refused, wait};
 
-/// Returns a folder with a configuration and a log of lines with these numbers.
 fn log_of(lines: std::ops::Range<u64>) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     write(&folder.path().join("audit.jsonl"), lines);

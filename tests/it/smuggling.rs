@@ -12,7 +12,6 @@ mod upgrades;
 
 use crate::support::{Alpn, Connection, Gate, NAME, Origin, Response, allowed};
 
-/// How a payload reaches the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// To the proxy port, in absolute form.
@@ -23,7 +22,6 @@ enum Way {
     PlainInside,
 }
 
-/// A gate, an origin without TLS, and an origin with TLS.
 struct Scene {
     gate: Gate,
     plain: Origin,
@@ -84,7 +82,6 @@ impl Scene {
             .into_bytes()
     }
 
-    /// Sends a payload, and returns what the gate sends until it closes.
     async fn send(&self, way: Way, payload: &[u8]) -> Vec<u8> {
         let mut connection = self.open(way).await;
         // The gate may close the connection before it has read everything.
@@ -92,7 +89,6 @@ impl Scene {
         connection.read_to_end().await
     }
 
-    /// Asserts that another client is still served.
     async fn still_serves(&self, way: Way) {
         allowed(&self.gate.get(&self.origin(way).url("/other")).await, "no-robots");
     }

@@ -242,7 +242,7 @@ const ONE_LINE_WAYS: [Way; 4] = [Way::Absolute, Way::AbsoluteHttps, Way::PlainIn
 #[tokio::test]
 async fn disallowed_paths_are_refused_in_every_spelling() {
     let gate = Gate::start().await;
-    // Keep all sites. A new site on the port of an old one would get the old one's rules.
+    // A new site on the port of an old one would get the old one's rules.
     let mut sites = Vec::new();
     for way in Way::ALL {
         for (rules, targets) in REFUSED {
@@ -261,7 +261,7 @@ async fn disallowed_paths_are_refused_in_every_spelling() {
 #[tokio::test]
 async fn allowed_paths_are_forwarded_byte_for_byte() {
     let gate = Gate::start().await;
-    // Keep all sites. A new site on the port of an old one would get the old one's rules.
+    // A new site on the port of an old one would get the old one's rules.
     let mut sites = Vec::new();
     for way in Way::ALL {
         for (rules, line, targets) in ALLOWED {

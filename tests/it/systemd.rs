@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use crate::support::{Ask, Connection, Gate, Origin, allowed, wait};
 
-/// The socket on which systemd would receive notifications.
 struct Systemd {
     socket: UnixDatagram,
     folder: TempDir,

@@ -34,8 +34,6 @@ fn running(folder: &TempDir, file: &str, variables: &[(&str, &str)]) -> AtTermin
     running_with(folder, file, variables, &[], None)
 }
 
-/// Starts the proxy with these variables and additional arguments. Its standard output goes to `output`, or to the
-/// terminal if that is `None`.
 fn running_with(
     folder: &TempDir,
     file: &str,
@@ -48,13 +46,11 @@ fn running_with(
     AtTerminal::run(&[&["run", "--config", file], args].concat(), &variables, output)
 }
 
-/// Returns the proxy's address from the greeting.
 fn proxy(shown: &str) -> String {
     let line = shown.lines().find(|line| line.contains("Bots connect to")).unwrap();
     line.split_whitespace().last().unwrap().to_owned()
 }
 
-/// Requests `url` through the proxy at `address` as ExampleBot, and returns the response.
 async fn send_request(address: &str, url: &str) -> String {
     let mut client = TcpStream::connect(address.trim_start_matches("http://")).await.unwrap();
     let host = url.split('/').nth(2).unwrap();
@@ -67,7 +63,6 @@ async fn send_request(address: &str, url: &str) -> String {
     response
 }
 
-/// Starts a site that disallows `/private` and fails at `/broken`.
 async fn site() -> Origin {
     let broken = Reply::raw("220 mail.example ESMTP\r\n\r\n");
     let origin = Origin::start().robots(ROBOTS);

@@ -35,7 +35,6 @@ async fn gate() -> Gate {
         .await
 }
 
-/// Returns the TLS settings of a client that presents `certificate`.
 fn client(certificate: Option<&Certificate>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(origin_root_pem().as_bytes()) {
@@ -51,7 +50,6 @@ fn client(certificate: Option<&Certificate>) -> Arc<ClientConfig> {
     })
 }
 
-/// Opens a TLS connection to the proxy.
 async fn dial_as(gate: &Gate, client: Arc<ClientConfig>) -> io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(gate.tls_address()).await?;
     let name = ServerName::try_from(PROXY).unwrap();

@@ -19,7 +19,6 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use self::script::Case;
 use crate::{exchanges::ledger::Ledger, support::Gate};
 
-/// The recorded results of the cases.
 type Recording = BTreeMap<String, String>;
 
 #[tokio::test]
@@ -124,7 +123,6 @@ fn scripts() -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the path of the recording of a script file.
 fn recording(path: &std::path::Path) -> PathBuf {
     path.with_file_name("recorded").join(path.file_name().expect("a file"))
 }

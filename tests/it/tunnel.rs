@@ -6,7 +6,6 @@ use crate::support::{Alpn, Gate, NAME, Origin, ROBOTS, Reply, Roots, Tunnel, all
 
 const TUNNEL: &str = "[https]\nmode = \"tunnel\"";
 
-/// Requests a page through a tunnel, with TLS between the client and the origin.
 async fn page(tunnel: Tunnel) -> String {
     tunnel
         .trusting(Roots::of_origins())
@@ -137,7 +136,6 @@ async fn a_tunnel_exception_opens_one_host_until_its_date() {
     }
 }
 
-/// Returns the error detail of a tunnel that was closed before any byte from the client was forwarded.
 async fn closed_because(gate: &Gate) -> String {
     closed_after(0, gate).await
 }
@@ -205,7 +203,6 @@ async fn a_tunnel_with_another_server_name_is_closed() {
     }
 }
 
-/// Returns the bytes that `tls` wants to send.
 fn flight(tls: &mut ClientConnection) -> Vec<u8> {
     let mut bytes = Vec::new();
     tls.write_tls(&mut bytes).expect("a vector takes all");

@@ -28,7 +28,6 @@ async fn what_if(gate: &Gate, args: &[&str]) -> CliOutput {
     CliOutput::of(&[&["what-if", &log, "--evidence", &store], args].concat(), "").await
 }
 
-/// Requests each of [`PATHS`] as each of [`AGENTS`], and returns the decisions.
 async fn request_pages(gate: &Gate, origin: &Origin) -> Vec<Value> {
     let before = gate.events("decision").len();
     for agent in AGENTS {
@@ -41,7 +40,6 @@ async fn request_pages(gate: &Gate, origin: &Origin) -> Vec<Value> {
     gate.events("decision").split_off(before)
 }
 
-/// Returns the effect of a change on a decision.
 fn effect(was: &Value, now: &Value) -> &'static str {
     let differs = |field: &str| was[field] != now[field];
     match (&was["forwarded"], &now["forwarded"]) {
@@ -136,7 +134,6 @@ async fn what_if_predicts_the_decisions_under_the_new_configuration() {
         shown.out
     );
 
-    // The list has each decision that changes, in order.
     let changed = pairs()
         .filter(|(was, now)| effect(was, now) != "same")
         .map(|(was, now)| {
@@ -148,7 +145,6 @@ async fn what_if_predicts_the_decisions_under_the_new_configuration() {
     assert_eq!(listed.out, changed.collect::<String>());
     assert_eq!(listed.code, Some(1));
 
-    // With the cases appended, the new configuration is valid, and meets all of them.
     fs::write(&new, text + "\n" + &cases.out).expect("written");
     let checked = CliOutput::of(&["check", &new], "").await;
     assert_eq!(checked.code, Some(0), "{}\n{}", checked.errors, cases.out);
@@ -242,7 +238,7 @@ async fn a_new_robots_txt_or_user_agent_changes_only_affected_decisions() {
     let report = what_if(&gate, &["--robots", &site, "--json"]).await;
     let found = report.json();
     // A and Other may now fetch /private/x and /x/../private (B could before), and no longer /b. The requests of the
-    // Reporter are still forwarded. /private/open is allowed without a rule.
+    // Reporter are still forwarded, and /private/open is allowed without a rule.
     let counts = ["refused", "forwarded", "verdict", "basis", "same"].map(|word| &found[word]);
     assert_eq!(
         counts,

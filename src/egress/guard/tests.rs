@@ -297,9 +297,7 @@ fn addresses_and_ports_are_screened_without_resolving() {
         ("http://93.184.215.14:8080", None),
         (
             "http://a.example:25",
-            Some(
-                "port 25 is closed to bots; to open it, the operator can list it by itself: egress.ports = ['1-65535', 25]",
-            ),
+            Some("port 25 is closed to bots; to open it, the operator can set egress.ports = ['1-65535', 25]"),
         ),
         (
             "http://127.0.0.1",
@@ -319,11 +317,8 @@ fn addresses_and_ports_are_screened_without_resolving() {
 
 #[test]
 fn port_21_is_open_only_to_ftp_urls() {
-    let closed = |port| {
-        format!(
-            "port {port} is closed to bots; to open it, the operator can list it by itself: egress.ports = [443, {port}]"
-        )
-    };
+    let closed =
+        |port| format!("port {port} is closed to bots; to open it, the operator can set egress.ports = [443, {port}]");
     let guard = Guard {
         ports: Ports::only(vec![443..=443]),
         ..Guard::default()

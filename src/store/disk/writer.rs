@@ -187,12 +187,12 @@ impl SharedDisk {
             return Err(error);
         }
         self.queue.lock().mark_written();
-        self.make_room()?;
+        let made_room = self.make_room();
         for flushed in batch.flushing {
             // Fails only if the caller of `flush` no longer waits.
             let _ = flushed.send(());
         }
-        Ok(())
+        made_room
     }
 
     /// If the texts and records exceed their limit, forgets origins until they take about a tenth less than the limit.

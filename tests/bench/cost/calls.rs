@@ -70,7 +70,6 @@ pub fn count(requests: u64) -> Calls {
     Calls::read(&fs::read_to_string(counts).expect("strace writes what it counted"))
 }
 
-/// Returns the gate's process and its address.
 fn started(strace: &mut Child) -> (Pid, SocketAddr) {
     let mut lines = BufReader::new(strace.stderr.take().expect("piped")).lines();
     let mut all = String::new();

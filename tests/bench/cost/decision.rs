@@ -24,7 +24,6 @@ pub fn run(times: u64, counter: fn() -> u64) -> u64 {
     counter() - before
 }
 
-/// Decides, and returns the question and the copy for the next round.
 fn decide((question, lookup): (Question, Lookup)) -> (Question, Lookup) {
     let Begun::NeedsCopy(question) = question.begin(None) else {
         panic!("a copy is needed");

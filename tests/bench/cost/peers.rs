@@ -68,7 +68,6 @@ pub async fn origin() -> SocketAddr {
             let (page, robots) = (page.clone(), robots.clone());
             tokio::spawn(async move {
                 let mut head = [0; 4096];
-                // Serve until the gate closes.
                 while let Ok(length @ 1..) = read_until(&mut stream, &mut head, b"\r\n\r\n").await {
                     let answer = match head[..length].starts_with(b"GET /robots.txt ") {
                         true => &robots,
@@ -161,7 +160,6 @@ impl Client {
     }
 }
 
-/// Reads until the data ends with `end`, or until the connection ends. Returns the length of the data.
 async fn read_until(stream: &mut TcpStream, buffer: &mut [u8], end: &[u8]) -> std::io::Result<usize> {
     let mut length = 0;
     loop {

@@ -215,7 +215,6 @@ fn clear(plan: Plan) -> Vec<Contender> {
     Kind::ALL.map(|kind| contender(kind, plan)).into()
 }
 
-/// The proxies that can intercept TLS, and direct requests.
 fn tls(plan: Plan) -> Vec<Contender> {
     let kinds = Kind::ALL.into_iter().filter(|kind| kind.intercepts());
     kinds.map(|kind| contender(kind, plan)).collect()
@@ -227,7 +226,6 @@ fn quick(mut contenders: Vec<Contender>) -> Vec<Contender> {
     contenders
 }
 
-/// Leaves out direct requests to the origin.
 fn intercepted(mut contenders: Vec<Contender>) -> Vec<Contender> {
     contenders.retain(|contender| contender.kind != Kind::Nothing);
     contenders

@@ -81,7 +81,6 @@ pub fn client_config(protocol: &[u8]) -> Outcome<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// A verifier that accepts every certificate.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 

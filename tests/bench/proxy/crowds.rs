@@ -58,7 +58,7 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
 /// Measures a proxy before and while the connections are open.
 fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
     let address = proxy.address(plan.protocol);
-    // Send a few requests first, so that `before` includes what the proxy allocates only once, for its first requests.
+    // Send a few requests first, so that `before` includes what the proxy allocates only once.
     let few = Plan {
         connections: 8,
         ..*plan
@@ -75,7 +75,6 @@ fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
     Ok((proxy, memory))
 }
 
-/// Measures the proxy again some time after the connections were closed, and ends it.
 fn measure_after_close((proxy, memory): (Running, Memory)) -> Memory {
     thread::sleep(WAIT_AFTER_CLOSE);
     Memory {
@@ -84,7 +83,6 @@ fn measure_after_close((proxy, memory): (Running, Memory)) -> Memory {
     }
 }
 
-/// Returns the proxy's memory after it has stopped changing.
 fn settled(proxy: &Running) -> u64 {
     let patience = Instant::now() + Duration::from_secs(3);
     let mut last = proxy.process().memory();
@@ -107,5 +105,4 @@ impl Memory {
     }
 }
 
-/// How long after the connections were closed the proxy's memory is measured again.
 const WAIT_AFTER_CLOSE: Duration = Duration::from_secs(2);

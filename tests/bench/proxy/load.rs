@@ -70,7 +70,6 @@ pub struct Measured {
     pub tally: Tally,
 }
 
-/// State that the clients and the benchmark share.
 struct Stage {
     plan: Plan,
     proxy: Proxy,
@@ -193,7 +192,6 @@ impl Stage {
     }
 }
 
-/// Runs one thread's share of the clients until the end.
 fn run(stage: &Arc<Stage>, thread: usize, threads: usize) -> Outcome<Tally> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

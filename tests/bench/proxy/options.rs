@@ -10,8 +10,8 @@ pub struct Options {
     /// Parts of the names of the proxies to measure; if empty, all are measured.
     proxies: Vec<String>,
     pub rounds: usize,
-    /// How long a proxy is measured in a round. With more than 1000 connections, the time is at least 1.5 s. Cases that
-    /// measure memory ignore this.
+    /// How long a proxy is measured in a round; at least 1.5 s with more than 1000 connections. Cases that measure
+    /// memory ignore this.
     pub time: Duration,
     pub connections: usize,
 }

@@ -44,7 +44,6 @@ enum Port {
     Any,
 }
 
-/// Connections that can wait to be accepted.
 const QUEUE: i32 = 4096;
 const LOCAL: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -106,7 +105,6 @@ pub fn run(folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Serves one thread's share of the connections of every port.
 fn serve(listeners: Vec<(Port, StdListener)>, acceptor: &TlsAcceptor) {
     let Ok(runtime) = runtime::Builder::new_current_thread().enable_all().build() else {
         return;
@@ -136,7 +134,7 @@ async fn accept(port: Port, listener: TcpListener, acceptor: TlsAcceptor) {
     }
 }
 
-/// Serves one connection until it ends. The load generator counts its errors.
+/// The load generator counts the errors.
 async fn converse(port: Port, stream: TcpStream, acceptor: TlsAcceptor, answers: Answers) -> Outcome<()> {
     stream.set_nodelay(true)?;
     if !matches!(port, Port::Tls) {

@@ -44,7 +44,6 @@ impl Process {
         self.tree().into_iter().map(memory).sum()
     }
 
-    /// Returns the process and all its descendants.
     fn tree(&self) -> Vec<u32> {
         let mut parents = Vec::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -96,7 +95,6 @@ pub fn self_cpu() -> Duration {
     cpu(std::process::id())
 }
 
-/// Returns the processor time of a process and of its children that have ended.
 fn cpu(id: u32) -> Duration {
     let stat = stat(id).unwrap_or_default();
     let ticks: u64 = stat.get(CPU).map_or(0, |times| times.iter().sum());

@@ -152,7 +152,6 @@ impl Running {
     }
 }
 
-/// A proxy's files and addresses.
 struct Setup {
     /// The folder with the certificates.
     shared: PathBuf,
@@ -175,12 +174,10 @@ impl Setup {
     }
 }
 
-/// Returns an address whose port is currently free.
 fn free_address() -> Outcome<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// Returns the first line of a program's output.
 fn first_line(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;

@@ -69,7 +69,6 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
     rows
 }
 
-/// Starts all proxies of a case at the same time.
 fn start(case: &Case, folder: &Path) -> Proxies {
     let mut kinds: Vec<Kind> = Vec::new();
     for contender in &case.contenders {
@@ -90,7 +89,6 @@ fn start(case: &Case, folder: &Path) -> Proxies {
     })
 }
 
-/// Measures one turn of one proxy.
 fn take_turn(contender: &Contender, proxy: Option<&Running>, options: &Options, origin: &Origin) -> Outcome<Found> {
     let address = proxy.map(|proxy| proxy.address(contender.plan.protocol));
     let cpu = || match proxy {
@@ -131,7 +129,6 @@ fn take_turn(contender: &Contender, proxy: Option<&Running>, options: &Options, 
 // === impl Row ===
 
 impl Row {
-    /// Adds the result of a turn.
     fn add(&mut self, found: Outcome<Found>) {
         let (sample, problem) = match found {
             Ok((sample, problem)) => (Some(sample), problem),
@@ -165,7 +162,6 @@ fn turn(contender: &Contender, options: &Options) -> (Duration, Duration) {
     (time / 3, time)
 }
 
-/// Returns the number of rounds, which is smaller if turns are long.
 fn rounds(case: &Case, options: &Options) -> usize {
     let is_long = case
         .contenders

@@ -97,7 +97,6 @@ fn introduce(options: &Options) -> Vec<Kind> {
     skipped
 }
 
-/// Runs a case, prints its table, and returns how it compares with its goals.
 fn perform(case: &Case, options: &Options, folder: &TempDir, origin: &Origin, goals: &mut Goals) -> Vec<String> {
     match case.measures {
         Measures::Rate => {

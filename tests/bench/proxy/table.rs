@@ -67,7 +67,6 @@ pub fn crowd(rows: &[crowds::Row]) -> String {
     aligned(&lines) + &problems
 }
 
-/// Formats the ratios of a row's requests and processor time to another's.
 fn ratios(row: &Row, other: &Row) -> Option<String> {
     let rate = row.ratio(other, |sample| sample.rate)?;
     let cpu = row.ratio(other, cpu)?;

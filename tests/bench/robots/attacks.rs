@@ -68,7 +68,6 @@ fn both(name: &'static str, file: Vec<u8>, path: impl Fn(usize) -> String) -> At
     }
 }
 
-/// Returns a path of only `a`s.
 fn plain(length: usize) -> String {
     format!("/{}", "a".repeat(length - 1))
 }
@@ -114,7 +113,6 @@ fn binary() -> Vec<u8> {
     })
 }
 
-/// Returns patterns with the letters a to l in random order, with a wildcard before each letter.
 fn orders() -> Vec<u8> {
     let mut random = Random::new(5);
     let mut letters: Vec<char> = ('a'..='l').collect();
@@ -129,7 +127,6 @@ fn orders() -> Vec<u8> {
     })
 }
 
-/// Returns a path with a run of each letter, from l down to a.
 fn falling(length: usize) -> String {
     let runs = ('a'..='l').rev().map(|letter| String::from(letter).repeat(length / 12));
     format!("/{}", runs.collect::<String>())
@@ -204,7 +201,6 @@ fn unmerged() -> Vec<u8> {
     })
 }
 
-/// Returns groups of 99 out of 100 agents. Each group leaves out the next agent in turn.
 fn shifting() -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {

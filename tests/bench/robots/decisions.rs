@@ -139,7 +139,6 @@ fn sequence(paths: &[String]) -> Vec<&str> {
     sequence
 }
 
-/// For each of the other two engines, counts the paths that it decides differently from robotgate.
 fn differ(subject: &Subject) -> [usize; 2] {
     let ours = answers::<Robotgate>(subject);
     [answers::<Robotxt>(subject), answers::<TextingRobots>(subject)]

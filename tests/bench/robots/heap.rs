@@ -1,7 +1,7 @@
 //! Counts heap memory: how much a value keeps, and how often some work allocates.
 //!
 //! The counters wrap the program's own allocator, so that times are realistic. They count the requested bytes, before
-//! the allocator rounds them up. Counting costs each allocation some nanoseconds, in every engine.
+//! the allocator rounds them up.
 
 use heapster::Heapster;
 use mimalloc::MiMalloc;

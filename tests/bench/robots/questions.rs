@@ -64,12 +64,10 @@ pub fn report(run: &mut Run, files: &[File]) {
     }
 }
 
-/// Returns whether all readings of the path equal the path as sent.
 fn is_plain(path: &str) -> bool {
     readings(path.as_bytes(), true).all().count() == 1
 }
 
-/// Decides, and returns whether the request is forwarded.
 fn decide(prepared: &mut Prepared) -> bool {
     let Some((question, lookup)) = prepared.take() else {
         return false;

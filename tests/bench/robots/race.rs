@@ -22,7 +22,6 @@ pub struct Time {
 /// How long a race takes.
 pub struct Pace {
     rounds: usize,
-    /// The duration of a contender's turn in a round.
     turn: Duration,
     /// The time limit of the race. Its first three rounds take place in any case.
     limit: Duration,

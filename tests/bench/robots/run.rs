@@ -8,10 +8,8 @@ use super::table::Goals;
 pub struct Run {
     /// Whether to measure. If not, everything runs once, without output.
     measures: bool,
-    /// Whether to only print the names of the rows.
     lists: bool,
     filter: String,
-    /// Whether the filter has selected a row.
     has_rows: Cell<bool>,
     pub goals: Goals,
 }

@@ -63,7 +63,6 @@ fn texts() -> Vec<(String, String)> {
             .filter(|line| !line.is_empty())
             .collect();
         let text = lines.join("\n").replace("/var/lib/robotgate", NOWHERE);
-        // Split before each header.
         let headed = text.replace("\n[", "\n\0[");
         let sections = headed.split('\0').enumerate();
         texts.extend(sections.map(|(at, section)| (format!("{name}-{at}"), section.to_owned())));

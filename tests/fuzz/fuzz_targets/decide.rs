@@ -78,7 +78,6 @@ fn in_bounds(way: &Way, what: &str, taken: Duration, size: usize, each: Duration
     );
 }
 
-/// Number of URLs to try that are likely to match patterns of the file.
 const LIKELY_URLS: usize = 6;
 /// Maximum product of the lengths of file and URL with which to ask the model.
 const MOST_TRIES: usize = 4 << 20;

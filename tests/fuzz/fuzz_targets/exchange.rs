@@ -46,7 +46,6 @@ fuzz_target!(init: seeds::write("exchange", SEEDS), |data: &[u8]| {
     }
 });
 
-/// The proxy, which runs as long as this process, and the bench that plays through it.
 static BENCH: LazyLock<(Runtime, Bench)> = LazyLock::new(|| {
     let folder = std::env::temp_dir().join(format!("robotgate-fuzz-{}", process::id()));
     let (proxy, audit) = start(&folder);
@@ -55,7 +54,6 @@ static BENCH: LazyLock<(Runtime, Bench)> = LazyLock::new(|| {
     (runtime, bench)
 });
 
-/// Starts a proxy. Returns its address and its audit log.
 fn start(folder: &Path) -> (SocketAddr, PathBuf) {
     fs::create_dir_all(folder).expect("a folder");
     // The configuration needs the port before the proxy listens.

@@ -61,7 +61,6 @@ fn the_request_matches_the_logged_url(hop: &Hop) {
         String::from_utf8_lossy(&request.path)
     );
     assert_eq!(request, hop.url());
-    // A redirect to this URL must lead to the same hop.
     assert_eq!(hop.redirected(Some(request.as_bytes())).as_ref(), Ok(hop));
 }
 

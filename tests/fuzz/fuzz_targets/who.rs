@@ -159,7 +159,6 @@ fn the_secret_proves_the_bot(bots: &Bots, name: &str, secret: &[u8]) {
         }));
         let asks = bots.identify_by([&b"VeryOwn/1.0"[..]], &proof, true);
         assert_eq!(named(&asks), fits.then_some("bound"));
-        // The credential proves no other bot.
         assert_eq!(named(&bots.identify_by([&b"AcmeBot/1.0"[..]], &proof, false)), None);
     }
 }
@@ -204,7 +203,6 @@ fn decoded(value: &[u8]) -> Option<Vec<u8>> {
     BASE64.decode(&encoded).ok()
 }
 
-/// Checks that printed values do not depend on the secret.
 fn debug_output_has_no_secret(name: &str, secret: &[u8]) {
     let printed = |secret: &[u8]| {
         let bots = bots(name, &SecretHash::new([7; SALT], secret).line(name));

@@ -4,7 +4,6 @@ use crate::support::Gate;
 
 const TOKEN: &str = "correct-horse-battery-staple";
 
-/// Starts a gate that requires a token.
 async fn guarded() -> Gate {
     Gate::builder()
         .put("admin-token", format!("  {TOKEN} \nwhat follows is no part of it\n"))

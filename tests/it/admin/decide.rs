@@ -62,7 +62,6 @@ async fn decide_agrees_with_the_proxy_and_shares_its_copy() {
             _ => refused(&response, reason),
         };
     }
-    // A single fetch was enough for all questions and the bots' own requests.
     assert_eq!(gate.fetches_of(&origin.url("")).len(), 1);
 }
 
@@ -88,7 +87,6 @@ async fn decide_logs_its_fetch_but_no_decision() {
         detail["verdicts"],
         json!({"allow": 0, "deny": 0, "unverifiable": 0, "defer": 0})
     );
-    // Only the robots.txt was requested from the site, not the page.
     assert_eq!(origin.requests().len(), 1);
 }
 

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{escaped, get, problem};
 use crate::support::{Gate, Origin, ROBOTS, Reply, allowed, refused, wait};
 
-/// Returns the total of a series; 0 if it is not there.
 fn total(history: &Value, name: &str) -> u64 {
     let series = history["series"].as_array().expect("series").iter();
     let found = series.clone().find(|series| series["name"] == name);

@@ -158,7 +158,6 @@ async fn many_idle_connections_do_not_block_new_ones() {
         crowd.push(connection);
     }
     assert_eq!(gate.admin("/healthz").await.status, 200);
-    // The first connection was closed to make room.
     let mut bytes = Vec::new();
     let read = wait::within("the end of the first", crowd[0].read_to_end(&mut bytes));
     assert!(matches!(read.await, Ok(0) | Err(_)));

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::{escaped, get, problem};
 use crate::support::{Gate, NAME, Origin, ROBOTS, Reply, refused, wait};
 
-/// Configurations with copies on disk, and with copies only in memory.
 const CACHES: [&str; 2] = ["", "[cache]\npersist = false"];
 
 async fn gate_with(cache: &str) -> Gate {

@@ -7,13 +7,12 @@ use tokio::net::UnixStream;
 use super::{answer, escaped, get, problem};
 use crate::support::{Connection, Gate, NAME, Origin, ROBOTS, allowed};
 
-/// Connects to the socket. The Host field of requests on the connection is empty, unless a test sets it.
+/// Requests on the connection have an empty Host field, unless a test sets it.
 async fn dial(gate: &Gate) -> Connection {
     let connected = UnixStream::connect(gate.file("robots.redb.sock")).await;
     Connection::over_io(connected.expect("the gate listens"))
 }
 
-/// Sends a request to the socket and returns the response, validated against openapi.json.
 async fn ask_socket(gate: &Gate, method: &str, path: &str, status: u16) -> Value {
     let mut socket = dial(gate).await;
     let response = socket.ask(method, path).await;

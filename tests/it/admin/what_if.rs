@@ -43,8 +43,7 @@ async fn the_latest_requests_are_decided_again_under_a_change() {
     // The newest request is the example.
     assert_eq!(largest["example"]["url"], json!(origin.url("/private/2")));
 
-    // The new configuration also lets bots reach the origin. The files that it names do not exist, but robotgate does
-    // not read them.
+    // The files that this configuration names do not exist: robotgate must not read them.
     let config = "egress.allow = [\"127.0.0.1\"]\nhttps.extra-roots = [\"/gone.pem\"]\n\
                   identity.credentials = \"/gone\"\nadmin.token-file = \"/gone\"\n\
                   [[bot]]\nname = \"A\"\nuser-agents = [\"A\"]\nenforcement = \"report\"\ncredentials = [\"a\"]\n";

@@ -6,7 +6,6 @@ use robotgate::bot::SecretHash;
 use super::*;
 use crate::support::refused;
 
-/// Returns the id of the last decision, and checks its verdict and reason.
 fn last_id(gate: &Gate, verdict: &str, reason: &str) -> String {
     let records = gate.audit();
     let last = records.iter().rfind(|record| record["event"] == "decision");
@@ -34,8 +33,7 @@ async fn the_page_shows_decisions_and_their_reasons() {
         .perform(json!(["refusal", url, "deny, rule", "line 4: Disallow: /private"]))
         .await;
     operator.perform(json!(["filtered", "nobody-says-this", 0])).await;
-    // The search includes the bot, the verdict, the reason, the URL, the cause (such as a rule with its line) and the
-    // id, but not the rest of the record.
+    // The search covers only some fields of the record, such as the id.
     for (text, count) in [
         ("\"disallow: /private\"", 1),
         ("line 4", 1),
@@ -67,7 +65,7 @@ async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
     operator
         .perform(json!(["refusal", url, "deny, unidentified", why]))
         .await;
-    // The search includes the values that the rows show, but not the names and other values in the record.
+    // The search covers the values that the rows show, but not the names and other values in the record.
     for (text, count) in [
         ("robots_sha256", 0),
         ("rule", 0),

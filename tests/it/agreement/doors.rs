@@ -139,9 +139,8 @@ pub fn command(output: &CliOutput) -> View {
     view
 }
 
-/// Writes a configuration for the commands, and returns its path. It is the gate's configuration with the real ports,
-/// and has an `[[expect]]` for each row that can be one. The verdict there is wrong, so that `robotgate check` reports
-/// the right one.
+/// Writes a configuration for the commands, and returns its path. Each `[[expect]]` in it has a wrong verdict, so that
+/// `robotgate check` reports the right one.
 pub fn command_config(gate: &Gate, rows: &[Row]) -> String {
     let text = std::fs::read_to_string(gate.file("robotgate.toml")).unwrap();
     let mut config: Table = text.parse().unwrap();

@@ -15,7 +15,6 @@ use crate::{
 pub struct Row {
     pub client: &'static Client,
     pub url: String,
-    /// The answer in the table.
     pub expected: &'static str,
     /// The text of the robots.txt, if the question can be asked with a given text.
     pub robots: Option<&'static str>,
@@ -26,8 +25,8 @@ pub struct Row {
 // === impl Row ===
 
 impl Row {
-    /// Converts a row of the table for `gate`. Expects the answer in `column`, or the only answer if it is for all
-    /// modes. `is_late` is true for a row of `LATE_ROWS`, and false for a row of `ROWS`.
+    /// Converts a row of `LATE_ROWS` (if `is_late`) or of `ROWS` for `gate`. Expects the answer in `column`, or the
+    /// only answer.
     pub fn new(row: &TableRow, column: usize, is_late: bool, sites: &Sites, gate: &Gate) -> Self {
         let (name, what, answers) = *row;
         let words: Vec<&str> = what.split(' ').collect();
@@ -123,8 +122,8 @@ impl Row {
         self.expected == "own"
     }
 
-    /// Returns whether the request comes too early. Only the proxy then defers it. The API and the commands say what
-    /// the site allows, and the API also when the request may come.
+    /// Returns whether the request comes too early. Only the proxy then defers it; the API and the commands say what
+    /// the site allows.
     pub fn is_deferred(&self) -> bool {
         self.expected.starts_with('=')
     }

@@ -36,11 +36,9 @@ pub enum Robots {
     /// So many rules with wildcards that the path [`SLOW_PATH`] cannot be decided.
     Slow,
     NotFound,
-    /// 404, but the site has a `tdmrep.json`.
     NotFoundWithTdmrep,
     /// A server error whose page says that the robots.txt was not found.
     SoftNotFound,
-    /// A redirect to itself.
     Loop,
     Failure,
     /// For the first request with each host name, a text that expires after a second. Then server errors.

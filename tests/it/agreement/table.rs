@@ -192,7 +192,7 @@ pub const LATE_ROWS: &[TableRow] = &[
 /// A client, and what the API and the commands are asked about it.
 pub struct Client {
     pub name: &'static str,
-    /// The User-Agent; empty if the client sends none.
+    /// Empty if the client sends no User-Agent.
     pub agent: &'static str,
     pub proof: Proof,
     /// False if the proof is invalid, or for another bot than the one that the User-Agent names.
@@ -205,7 +205,6 @@ pub struct Client {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Proof {
     None,
-    /// A name and a secret.
     Credential(&'static str),
     /// The certificate that `certificates` of the bot `certified` names.
     Certificate,

@@ -85,7 +85,6 @@ pub fn header(response: &Response) -> View {
         ("robots_url", param("robots")),
         ("id", param("id")),
     ]);
-    // The field has these parameters only in some cases.
     if field.param("rule").is_some() {
         view.insert("group", param("group"));
     }
@@ -168,8 +167,7 @@ fn use_of(refused: &Value) -> Value {
     json!(USE.map(|name| &refused[name]))
 }
 
-/// Returns `null` in place of an empty text. For a request without a User-Agent, the log has `null`, and a report has
-/// an empty text.
+/// Returns `null` for an empty text: for a request without a User-Agent, the log has `null` and a report an empty text.
 fn text_or_null(text: &Value) -> Value {
     match text.as_str() {
         Some("") | None => Value::Null,

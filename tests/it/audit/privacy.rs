@@ -17,7 +17,6 @@ const MASKS: &str = "
     enforcement = \"report\"
 ";
 const CLIENT: [u8; 4] = [127, 7, 7, 7];
-/// Parts of the requests below that may appear nowhere.
 const SECRETS: [&str; 4] = ["127.7.7.7", "hunter2", "s3cret", "98.76"];
 const AGENT: &str = "AcmeBot/98.76 (s3cret; s3cret@acme.example)";
 
@@ -26,14 +25,12 @@ async fn client(gate: &Gate) -> Connection {
     connection.expect("the gate listens")
 }
 
-/// Sends bytes on a new connection, and reads the answer.
 async fn raw(gate: &Gate, bytes: &[u8]) {
     let mut client = client(gate).await;
     client.send(bytes).await;
     client.read_to_end().await;
 }
 
-/// Sends requests of every kind that a log or a page shows.
 async fn traffic(gate: &Gate, origin: &Origin, https: &Origin) {
     for (path, agent) in [
         ("/x?token=hunter2&page=1", AGENT),

@@ -46,7 +46,7 @@ fn sha256(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text))
 }
 
-/// Masks the values of a record that differ in each run. Rounds times to minutes, relative to the time of the record.
+/// Masks the values of a record that differ in each run.
 fn masked(record: &Record) -> Value {
     let time = |name: &str| Some(OffsetDateTime::parse(record[name].as_str()?, &Rfc3339).expect("a time"));
     let logged_at = time("time").expect("every record has one");
@@ -64,7 +64,6 @@ fn masked(record: &Record) -> Value {
     masked
 }
 
-/// Waits for the record of the only fetch for an origin.
 async fn fetch(gate: &Gate, origin: &Origin) -> Record {
     let mut found = wait::until("the record of a fetch", || {
         let found = gate.fetches_of(&origin.url(""));
@@ -75,7 +74,6 @@ async fn fetch(gate: &Gate, origin: &Origin) -> Record {
     found.remove(0)
 }
 
-/// Starts an origin with pages, and with this reply for its robots.txt.
 async fn origin_that(robots: Reply) -> Origin {
     Origin::start()
         .reply("/robots.txt", robots)

@@ -7,13 +7,11 @@ use serde_json::{Value, json};
 use super::ROBOTS;
 use crate::support::{CliOutput, Gate, Origin, Record, Reply, Step, allowed, wait};
 
-/// Returns the digest of the configuration file in its canonical form.
 fn digest(gate: &Gate) -> String {
     let text = std::fs::read_to_string(gate.file("robotgate.toml")).expect("the file is there");
     Canonical::of(&text).sha256().to_string()
 }
 
-/// Waits for the record of a reload with this result.
 async fn reload(gate: &Gate, result: &str) -> Record {
     wait::until(&format!("a reload that is {result}"), || {
         gate.events("reload")

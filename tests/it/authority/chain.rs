@@ -139,7 +139,7 @@ fn a_leaf_expires_no_later_than_any_certificate_of_its_chain() {
     assert_eq!(leaf.validity().not_after, root.validity().not_after);
 }
 
-/// Tests with a subject that has two organizational units, like those in the directories of companies (`OU=b, OU=a`).
+/// Subjects from the directories of companies can have two organizational units (`OU=b, OU=a`).
 #[test]
 fn the_issuer_of_a_leaf_equals_the_subject_byte_for_byte() {
     let mut params = ca_params("issuing");

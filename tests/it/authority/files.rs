@@ -86,7 +86,7 @@ fn a_key_that_others_can_read_or_the_group_can_write_is_refused() {
     }
 }
 
-/// Kubernetes makes root the owner of the files of a Secret. The user of a pod can read them only through their group.
+/// Kubernetes makes root the owner of a Secret's files, so a pod can read them only through their group.
 #[test]
 fn a_key_that_its_group_can_read_is_loaded() {
     let files = CaFiles::new();
@@ -146,7 +146,7 @@ fn dangling_links_are_not_replaced() {
     assert!(files.certificate.is_symlink() && files.key.is_symlink());
 }
 
-/// Simulates a process that was killed after it had given only one of the files its final name.
+/// The process was killed after it had given only one of the files its final name.
 #[test]
 fn an_interrupted_creation_is_finished() {
     for (named, waiting) in [("ca.key", "ca.pem"), ("ca.pem", "ca.key")] {
@@ -162,7 +162,6 @@ fn an_interrupted_creation_is_finished() {
     }
 }
 
-/// Simulates a process that was killed while it wrote.
 #[test]
 fn an_unfinished_file_is_replaced_by_a_new_pair() {
     let files = CaFiles::new();
@@ -172,7 +171,6 @@ fn an_unfinished_file_is_replaced_by_a_new_pair() {
     assert_eq!(files.load().unwrap().fingerprint(), fingerprint);
 }
 
-/// Simulates a process that was killed before the cleanup.
 #[test]
 fn a_leftover_temporary_file_is_removed() {
     let files = CaFiles::new();

@@ -9,7 +9,6 @@ use tokio::task::JoinSet;
 use super::*;
 use crate::support::wait;
 
-/// A clock that tests can set.
 #[derive(Clone)]
 struct Clock(Arc<Mutex<SystemTime>>);
 
@@ -222,8 +221,7 @@ async fn sessions_resume_without_a_server_name() {
     assert_eq!(second.handshake_kind(), Some(HandshakeKind::Resumed));
 }
 
-/// If an attacker connects a client to the server for another name, the client must not resume its session, but verify
-/// the certificate again.
+/// If an attacker connects a client to the server for another name, the client must verify the certificate again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_ticket_is_valid_for_one_name_only() {
     let leaves = leaves(16);

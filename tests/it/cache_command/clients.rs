@@ -16,7 +16,6 @@ async fn connect(gate: &Gate) -> UnixStream {
     connected.expect("the gate listens")
 }
 
-/// Sends `bytes` and returns the response.
 async fn response_to(gate: &Gate, bytes: &[u8]) -> String {
     let mut client = connect(gate).await;
     // The gate may close the connection before everything is sent or read.

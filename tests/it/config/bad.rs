@@ -4,7 +4,7 @@ use robotgate::config::{Config, ConfigError, Sources};
 
 use super::parse;
 
-/// Invalid configurations. All of their messages are in one snapshot, so that they can be reviewed in one place.
+/// All messages are in one snapshot, so that they can be reviewed in one place.
 const BAD: &[&str] = &[
     // Syntax.
     "[proxy\nlisten = 1",

@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use crate::support::CliOutput;
 
-/// A folder with a configuration and a credentials file.
 struct Folder(TempDir);
 
 impl Folder {
@@ -86,8 +85,8 @@ fn a_credential_belongs_to_the_bot_that_lists_it_or_has_its_name() {
     assert_eq!(of("AcmeBot"), ["AcmeBot"]);
     assert_eq!(of("images"), ["acme-prod", "acme-staging"]);
     assert!(of("free").is_empty());
-    // The bot requires a credential of its own name, although the file lacks it. So removing a credential never makes a
-    // bot accept clients without proof.
+    // The bot requires this credential although the file lacks it, so that removing a credential never admits clients
+    // without proof.
     assert_eq!(of("own"), ["own"]);
     assert_eq!(config.bots.missing_credentials(), [("own", "own", String::new())]);
     let credentials = config.bots.credentials().unwrap();

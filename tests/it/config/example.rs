@@ -15,7 +15,7 @@ const CACHED_COPY: &str = include_str!("../../../conf/rfc9309-cached-copy.toml")
 const POLITE: &str = include_str!("../../../conf/polite.toml");
 const TWELVE_HOURS: &str = include_str!("../../../conf/google-12-hours.toml");
 
-/// Returns the example with every default as a key: uncomments the lines that begin with `#` and a key.
+/// Uncomments every default in the example.
 pub(super) fn uncommented() -> String {
     let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase()) => rest,

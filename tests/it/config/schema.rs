@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{example, parse};
 use crate::support::programs::needs;
 
-/// Validates documents in TOML. Returns for each whether the schema accepts it.
+/// Returns for each TOML document whether the schema accepts it.
 fn accepted(documents: &[String]) -> Vec<bool> {
     let in_json = |text: &String| {
         json_of(

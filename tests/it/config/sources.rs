@@ -21,13 +21,11 @@ fn load(variables: &[(&str, &str)], set: &[&str]) -> Result<Config, ConfigError>
     Config::load(&sources(None, variables, set)?)
 }
 
-/// Loads a configuration from these `--set` options, and returns its canonical form.
 fn canonical(set: &[&str]) -> String {
     let config = load(&[], set).unwrap_or_else(|error| panic!("{error}"));
     config.canonical.text().to_string()
 }
 
-/// Returns the error as `check` shows it.
 fn error(set: &str) -> String {
     load(&[], &[set]).expect_err(set).to_string()
 }

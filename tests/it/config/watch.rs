@@ -14,7 +14,6 @@ use crate::support::wait;
 struct Folder(TempDir);
 
 impl Folder {
-    /// Creates a folder with a `robotgate.toml` that contains `1`.
     fn new() -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         folder.write("robotgate.toml", "1");
@@ -43,7 +42,6 @@ async fn is_seen(watcher: &mut Watcher) {
     wait::within("the change to be seen", watcher.changed()).await;
 }
 
-/// Asserts that nothing is reported before `change`, and that `change` is reported.
 async fn only_this_change_is_seen(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) {
     // Wait longer than the debouncer's quiet time, so that a wrong report cannot be mistaken for the right one.
     let early = timeout(Duration::from_millis(600), watcher.changed()).await;
@@ -127,7 +125,6 @@ async fn the_watcher_sees_a_symbolic_link_changed_two_steps_away() {
         fs::remove_dir_all(folder.path(old)).unwrap();
         is_seen(&mut watcher).await;
     }
-    // The new directory is watched too.
     folder.write("..3/robotgate.toml", "in place");
     is_seen(&mut watcher).await;
 }
@@ -184,7 +181,6 @@ async fn the_watcher_sees_changes_of_additional_files() {
     let mut watcher = folder.watch();
     watcher.follow(&[folder.path("credentials")]).unwrap();
 
-    // The file need not exist yet, and can disappear for a while.
     folder.write("credentials", "a");
     is_seen(&mut watcher).await;
     fs::remove_file(folder.path("credentials")).unwrap();
@@ -193,7 +189,7 @@ async fn the_watcher_sees_changes_of_additional_files() {
     folder.write("robotgate.toml", "2");
     is_seen(&mut watcher).await;
 
-    // The file can move to another folder; the old path is then no longer watched.
+    // The old path is no longer watched.
     fs::create_dir(folder.path("secrets")).unwrap();
     watcher.follow(&[folder.path("secrets/credentials")]).unwrap();
     folder.write("credentials", "c");

@@ -23,7 +23,6 @@ use tokio::net::TcpSocket;
 use super::{Page, pages, root};
 use crate::support::{programs::needs, wait::DEADLINE};
 
-/// A command that a page shows.
 struct Example {
     /// The line of the command in a `console` block. Otherwise that of the block's fence, or, for a `python` block with
     /// output, that of the fence of the output.

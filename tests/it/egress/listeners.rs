@@ -67,7 +67,7 @@ async fn a_new_listener_is_closed_to_bots_from_its_first_moment() {
         done.store(true, std::sync::atomic::Ordering::SeqCst);
         for bot in bots {
             let answers = bot.await.unwrap();
-            // Either no program listened, or the egress guard refused the address. The admin API never responded.
+            // Either no program listened, or the egress guard refused the address.
             assert!(answers.iter().all(|status| [502, 403].contains(status)), "{answers:?}");
         }
     }

@@ -65,7 +65,7 @@ async fn ports_of_other_protocols_are_closed_unless_configured() {
         let response = gate.get(&format!("http://127.0.0.1:{port}/")).await;
         refused(&response, "egress");
         let cause = format!(
-            "port {port} is closed to bots; to open it, the operator can list it by itself: egress.ports = ['1-65535', {port}]"
+            "port {port} is closed to bots; to open it, the operator can set egress.ports = ['1-65535', {port}]"
         );
         assert_eq!(response.proxy_status().param("details"), Some(cause));
         refused(&through_connect(&gate, &format!("a.example:{port}")).await, "egress");
@@ -90,7 +90,6 @@ async fn a_reload_of_the_lists_takes_effect_immediately() {
     allowed(&gate.get(&by_name).await, "no-robots");
     allowed(&gate.get(&by_address).await, "no-robots");
 
-    // Copies and connections that exist already make no difference.
     for (count, egress) in [(2, "deny = ['127.0.0.1', 'shop.example']"), (3, "ports = [80, 443]")] {
         gate.reconfigure(&format!("{OPEN}\n{egress}"));
         gate.reloaded(count).await;

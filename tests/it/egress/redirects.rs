@@ -2,7 +2,6 @@
 
 use crate::support::{DnsAnswer, Gate, Origin, Reply, refused};
 
-/// Starts an origin whose robots.txt leads to `location` with `hops` redirects.
 async fn leading_to(location: String, hops: usize) -> Origin {
     Origin::start()
         .otherwise(move |request| {

@@ -59,8 +59,7 @@ impl Ledger {
         found.iter().filter_map(|at| known.entries.get(at)).cloned().collect()
     }
 
-    /// Forgets the exchanges that [`about`](Self::about) returns. This saves memory, because a fuzzer causes very many
-    /// exchanges.
+    /// Forgets the exchanges that [`about`](Self::about) returns, because a fuzzer causes too many to keep.
     pub fn forget(&self, about: &str) {
         let mut known = self.known.lock();
         for at in known.about.remove(about).unwrap_or_default() {
@@ -100,7 +99,6 @@ pub fn are_complete(entries: &[Entry]) -> bool {
 // === impl Known ===
 
 impl Known {
-    /// Reads what has been written since the last call.
     fn read(&mut self, path: &PathBuf) {
         // The log file does not exist before the first line is written.
         let Ok(mut file) = File::open(path) else { return };

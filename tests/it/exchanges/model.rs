@@ -22,9 +22,7 @@ pub struct Went<'w> {
     pub got: &'w [u8],
     /// Whether the proxy closed the client's connection.
     pub ended: bool,
-    /// Requests that the origin received, in order.
     pub seen: &'w [Seen],
-    /// Exchanges in the log, in order.
     pub entries: &'w [Entry],
 }
 
@@ -42,8 +40,8 @@ pub fn check(went: &Went<'_>) -> Result<(), String> {
     completions_match_what_was_sent(went, &finals)
 }
 
-/// Checks that the decisions are about the first requests in the client's bytes, one about each and in order. So no
-/// decision is about bytes after broken framing, or about content. Also checks that each decision has one completion.
+/// Checks that the decisions are about the first requests of the client, one about each and in order, and that each has
+/// one completion.
 fn decisions_match_requests(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         ensure(entry.completions.len() == 1, || {

@@ -96,8 +96,8 @@ impl Bench {
         verdict
     }
 
-    /// Returns the decisions and what the origin has seen. If the client has left early, the proxy may still forward a
-    /// request. So this waits until the log has a decision on each request that the origin has seen.
+    /// Returns the decisions and what the origin has seen. Waits for a decision on each request that the origin has
+    /// seen, because the proxy may forward a request after the client has left.
     async fn outcome(
         &self,
         number: u64,
@@ -160,7 +160,6 @@ impl Client {
             let breaks_off = scenario.break_off.filter(|break_off| break_off.ask == at);
             let share = breaks_off.and_then(|break_off| break_off.share);
             let length = share.map_or(bytes.len(), |share| bytes.len() * usize::from(share) / 256);
-            // A pipelining client sends everything without waiting for responses.
             let enough = if scenario.pipelined {
                 usize::MAX
             } else {
@@ -214,7 +213,6 @@ impl Client {
         }
     }
 
-    /// Counts the complete responses.
     fn answers(&self) -> usize {
         let (bytes, ended) = &*self.got.borrow();
         finals(bytes, &self.methods, *ended)
@@ -249,14 +247,13 @@ async fn read(mut reader: OwnedReadHalf, got: watch::Sender<Got>) {
     }
 }
 
-/// Counts the complete final responses.
 fn finals(bytes: &[u8], methods: &[String], ended: bool) -> usize {
     let read = strict::responses(bytes, methods, ended);
     let complete = |message: &&strict::Message| message.is_final() && message.end == strict::End::Complete;
     read.messages.iter().filter(complete).count()
 }
 
-/// Time limit for a scenario. A scenario that works takes far less.
+/// Time limit for a scenario.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two readings of the log.
 const PAUSE: Duration = Duration::from_millis(10);

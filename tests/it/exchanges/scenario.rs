@@ -6,9 +6,7 @@
 #[derive(Debug)]
 pub struct Scenario {
     pub asks: Vec<Ask>,
-    /// Whether the client sends everything without waiting for responses.
     pub pipelined: bool,
-    /// Where the client breaks off the exchange, if it does.
     pub break_off: Option<BreakOff>,
     /// Size of the pieces in which bytes are sent; 0 sends them as a whole.
     pub piece: usize,
@@ -83,11 +81,10 @@ pub struct OriginAnswer {
     pub fault: Option<&'static str>,
 }
 
-/// Content. Its `Debug` shows only the beginning, as text.
+/// Its `Debug` shows only the beginning, as text.
 #[derive(Default)]
 pub struct Content(pub Vec<u8>);
 
-/// Makes choices from bytes.
 struct Choices<'b>(std::slice::Iter<'b, u8>);
 
 // === impl Choices ===
@@ -97,7 +94,7 @@ impl Choices<'_> {
         self.0.next().copied().unwrap_or(0)
     }
 
-    /// Chooses one of `all`. Chooses the first if no bytes are left.
+    /// Chooses the first if no bytes are left.
     fn one<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::from(self.byte()) % all.len()]
     }

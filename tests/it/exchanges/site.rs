@@ -211,7 +211,6 @@ impl Site {
     }
 }
 
-/// The place where a request is recorded.
 struct SeenAt<'s> {
     site: &'s Site,
     number: u64,
@@ -242,8 +241,8 @@ impl SeenAt<'_> {
         self.with(says).unwrap_or(true)
     }
 
-    /// Records as much of the message at the start of `bytes` as has arrived. If the message is complete, removes it
-    /// from `bytes` and returns `true`. Also returns `true` if `bytes` begins with no message.
+    /// Records what has arrived of the message at the start of `bytes`, and removes the message if it is complete.
+    /// Returns `true` then, and also if `bytes` begins with no message.
     fn take(&self, bytes: &mut Vec<u8>) -> bool {
         let read = strict::requests(bytes);
         let Some(message) = read.messages.into_iter().next() else {

@@ -16,7 +16,6 @@ pub struct Read {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     Nothing,
-    /// A part of a head.
     PartOfHead,
     /// Bytes that are not a head or not a chunk, and the reason.
     Broken(&'static str),
@@ -35,7 +34,6 @@ pub struct Message {
     /// The content, without chunk framing.
     pub content: Vec<u8>,
     pub framing: Framing,
-    /// Trailer lines of chunked content.
     pub trailers: Vec<String>,
     pub end: End,
     /// Offset in the bytes at which the message ends.

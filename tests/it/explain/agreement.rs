@@ -131,7 +131,6 @@ async fn compare(gate: &Gate, agent: &str, url: &str, fetched: &str) -> Value {
     explained
 }
 
-/// Returns for how long the result of a fetch is used.
 fn life(fetched: &Value, expires: &Value) -> Option<Duration> {
     let time = |value: &Value| OffsetDateTime::parse(value.as_str()?, &Rfc3339).ok();
     Some(time(expires)? - time(fetched)?)

@@ -3,7 +3,7 @@
 use super::{explain, text};
 use crate::support::{CliOutput, Gate, Latch, Origin, ROBOTS, Reply};
 
-/// Explains `/private` with the origin's current robots.txt. Leaves out the advice at the end of the output.
+/// Explains `/private`, without the advice at the end of the output.
 async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> CliOutput {
     let (config, url) = (gate.file("robotgate.toml"), origin.url("/private"));
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];

@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use redis::from_redis_value;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -17,8 +18,8 @@ async fn three_gates_and_two_hundred_requests_at_once_make_one_fetch() {
     let (server, origin) = (Redis::start().await, origin().await);
     let url = server.url();
     let gates = [gate(&url).await, gate(&url).await, gate(&url).await];
-    // On a very busy machine, the server can respond too late, and gates then correctly do not wait for it. Such a
-    // round shows nothing, so the test tries again with another origin.
+    // On a very busy machine, the server can respond too late. Such a round shows nothing, so the test tries again with
+    // another origin.
     let mut rounds = 0..;
     wait::until_async("a round in which all calls were answered in time", async || {
         let host = format!("cold{}.example", rounds.next()?);
@@ -221,6 +222,33 @@ async fn a_lease_that_is_lost_costs_one_more_fetch() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn a_fetch_whose_text_cannot_be_stored_as_evidence_ends_its_lease() {
+    needs!("redis-server");
+    let server = Redis::start().await;
+    let config = format!("[fleet]\nurl = \"{}\"\n[evidence]\nrequired = true", server.url());
+    let gate = Gate::with(&config).await;
+    connected(&gate).await;
+    let path = gate.file("evidence.redb");
+    fs::remove_file(&path).expect("removed");
+    fs::create_dir(&path).expect("made");
+    // The gate notices the folder when it opens the file for one of the next texts.
+    let mut fetched = 0;
+    wait::until_async("a 503", async || {
+        fetched += 1;
+        let robots = format!("{ROBOTS}# {fetched}\n");
+        let origin = Origin::start().robots(&robots).anything("page").spawn().await;
+        (gate.get(&origin.url("/page")).await.status == 503).then_some(())
+    })
+    .await;
+    let all_ended = format!("cmdstat_publish:calls={fetched},");
+    wait::until_async("the end of each lease", async || {
+        let counts = from_redis_value::<String>(server.ask(&["INFO", "commandstats"]).await).expect("a text");
+        counts.contains(&all_ended).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -51,7 +51,6 @@ async fn a_disturbed_connection_fails_no_request_and_recovers() {
     }
 }
 
-/// Sends requests to new sites until the gate no longer waits for the server.
 async fn decides_without_the_server(
     gate: &Gate,
     origin: &Origin,

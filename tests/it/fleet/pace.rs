@@ -86,7 +86,6 @@ async fn three_gates_keep_one_pace_at_each_site() {
     }
 }
 
-/// Starts a gate whose clock is an hour fast.
 async fn fast(url: &str, pace: &str) -> Gate {
     let gate = Gate::builder()
         .env("LD_PRELOAD", "/usr/$LIB/faketime/libfaketime.so.1")

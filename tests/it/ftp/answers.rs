@@ -3,7 +3,7 @@
 use super::{Answer, EXEMPT, FtpServer, ROBOTS, files, get};
 use crate::support::{CliOutput, Gate, allowed, failed, refused};
 
-/// Prepares a server with files. It gives `reply` to every command with this verb, or as its greeting if `verb` is "".
+/// Prepares a server that gives `reply` to every command with this verb, or as its greeting if `verb` is "".
 fn failing(verb: &'static str, reply: &str) -> super::server::Builder {
     files().reply(verb, reply)
 }

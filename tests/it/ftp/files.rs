@@ -156,7 +156,6 @@ async fn ftp_accepts_only_get_and_head() {
 
 #[tokio::test]
 async fn a_server_without_modern_commands_still_serves_files() {
-    // This server does not know EPSV, SIZE, MDTM and PWD, and needs no password.
     let old = files()
         .reply("EPSV", "500 unknown command")
         .reply("SIZE", "500 unknown command")
@@ -192,7 +191,7 @@ async fn a_transfer_outlives_a_reload() {
     let latch = crate::support::Latch::new();
     let content = vec![b'x'; 400_000];
     let transfer = Answer::TransferWithPause(content.clone(), 200_000, latch.clone());
-    // The server gives these answers for any path. With `EXEMPT`, the gate does not ask for the robots.txt.
+    // The server gives these answers for any path, so `EXEMPT` keeps the gate from asking for the robots.txt.
     let server = super::FtpServer::builder()
         .file("/big", content.clone())
         .reply("SIZE", "213 400000")

@@ -68,7 +68,6 @@ impl Drop for Vsftpd {
     }
 }
 
-/// Starts a process for each session, with the connection as its standard input.
 async fn accept(listener: TcpListener, config: PathBuf) {
     while let Ok((stream, _)) = listener.accept().await {
         let stream = stream.into_std().expect("a socket");

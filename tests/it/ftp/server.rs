@@ -35,7 +35,6 @@ pub enum Answer {
     Reply(String),
     /// It sends this again and again.
     Forever(&'static str),
-    /// It says nothing more.
     Silence,
     /// It closes the control connection.
     Close,
@@ -48,12 +47,10 @@ pub enum Answer {
     NoData,
 }
 
-/// A session with a client.
 struct Session {
     script: Arc<Builder>,
     control: OwnedWriteHalf,
     data: Option<TcpListener>,
-    /// The folder that was entered last.
     folder: String,
     from: usize,
 }

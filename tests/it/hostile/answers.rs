@@ -118,7 +118,6 @@ async fn others_are_served(gate: &Gate, origin: &Origin) {
     .await;
 }
 
-/// Asserts a refusal that says why the robots.txt is unreachable.
 #[track_caller]
 fn is_refused_with(response: &Response, why: &str, name: &str) {
     assert_eq!(response.status, 403, "{name}: {response:#?}");
@@ -277,7 +276,7 @@ async fn a_stalled_response_does_not_delay_other_clients() {
             .await;
         waiting.push(connection);
     }
-    // Although the stalled responses never end, other requests are served.
+    // The stalled responses never end.
     for _ in 0..20 {
         allowed(&gate.get(&origin.url("/other")).await, "no-robots");
     }
@@ -302,8 +301,7 @@ async fn every_request_is_logged(gate: &Gate, origin: &Origin) {
 async fn requests_that_are_not_idempotent_are_not_repeated() {
     let origin = Origin::start()
         .on("/x", |request| match request.method.as_str() {
-            // The origin keeps the connection open after a GET. It resets the connection on which a request with
-            // another method arrives.
+            // A GET keeps the connection open; any other method resets it.
             "GET" => Reply::ok("text/plain", "page"),
             _ => Reply::script([Step::Reset]),
         })
@@ -318,7 +316,7 @@ async fn requests_that_are_not_idempotent_are_not_repeated() {
         assert_eq!(response.status, 502, "{method}: {response:#?}");
         let forwarded = origin.requests_for("/x");
         assert_eq!(forwarded.len(), 2 * (round + 1), "{method}");
-        // The origin may be about to close a kept connection. So only requests that may be repeated use it.
+        // The origin may be about to close a kept connection, so only requests that may be repeated use one.
         assert_ne!(
             forwarded[2 * round].connection,
             forwarded[2 * round + 1].connection,

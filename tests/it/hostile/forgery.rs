@@ -4,7 +4,6 @@ use crate::support::{Gate, Origin, Reply, Response, Step, allowed, refused};
 
 const FORGED: &str = "deny; reason=rule; rule=\"Disallow: /forged\"; id=\"0\"";
 
-/// Asserts that the response has only the gate's own values in the gate's fields.
 #[track_caller]
 fn has_no_forged_field(response: &Response, what: &str) {
     assert_eq!(response.decision().value(), "allow", "{what}: {response:#?}");

@@ -15,8 +15,8 @@ type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What an origin does about a request on a stream: it sends frames, and then continues reading.
 type Script = Arc<dyn Fn(Frames, u32) -> Doing + Send + Sync>;
 
-/// An origin that serves one request on each connection. It has two scripts for HTTP/2: one for the first connection,
-/// whose request is for the robots.txt, and one for later connections. Over HTTP/1.1 it responds with 404.
+/// An origin with two scripts for HTTP/2: one for the first connection, which asks for the robots.txt, and one for
+/// later ones. Over HTTP/1.1 it responds with 404.
 struct Http2Origin {
     port: u16,
     accepting: JoinHandle<()>,

@@ -128,8 +128,7 @@ async fn a_connect_to_an_unreachable_host_is_refused() {
     gate_still_works(&mut gate, &origin).await;
 }
 
-/// Requests a page through a CONNECT. Returns the response to the CONNECT if it is refused, otherwise the response in
-/// the tunnel.
+/// Returns the response to the CONNECT if it is refused, otherwise the response in the tunnel.
 async fn answer(gate: &Gate, authority: &str) -> Response {
     match gate.connect(authority).user_agent("TestBot/1.0").await {
         Connected::Refused(response) => response,

@@ -12,7 +12,6 @@ fn with<'a>(ask: Ask<'a>, credential: &str) -> Ask<'a> {
 
 const OTHERS: [&str; 3] = [DUO, REPORTER, SCANNER];
 
-/// Returns the text of a credentials file with these credentials of acme, and with [`OTHERS`].
 fn file(of_acme: &[&str]) -> String {
     credentials(&[of_acme, &OTHERS].concat())
 }
@@ -96,7 +95,6 @@ async fn a_bad_credentials_file_changes_nothing() {
     assert!(!rejected.says("hunter2"), "{}", rejected.text);
     allowed(&with(gate.get(&url), ACME).await, "no-robots");
 
-    // A name that identifies no bot only causes a warning.
     gate.replace_credentials(&(file(&[ACME]) + &credentials(&["idle:a-Secret-of-nobody"])));
     gate.reloaded(1).await;
     let line = gate

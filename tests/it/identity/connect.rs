@@ -18,7 +18,6 @@ async fn proxy_credentials_inside_a_tunnel_are_ignored() {
     let gate = bound("").await;
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let mut acme = inside(&gate, &origin, ACME, alpn).await;
-        // In the tunnel, neither a wrong credential nor another bot's valid one changes the identity.
         for value in [basic("acme:wrong"), basic(SCANNER), "nonsense".to_owned()] {
             let ask = acme.get("/x").user_agent("AcmeBot/1");
             allowed(&ask.header("proxy-authorization", &value).await, "no-robots");

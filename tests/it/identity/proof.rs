@@ -3,11 +3,9 @@
 use super::*;
 use crate::support::{Alpn, Ask, NAME, Response, Roots, wait};
 
-/// How a request reaches the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Plain,
-    /// An https URL in absolute form.
     Absolute,
     Inside(Alpn),
     Tunnel,
@@ -25,9 +23,7 @@ const WAYS: [Way; 5] = [
 enum Outcome {
     /// Forwarded, as a request of this bot. The second value is how the bot was identified.
     ForwardedAs(&'static str, &'static str),
-    /// Refused with 403 for this reason.
     Refused(&'static str),
-    /// Refused because a credential is missing.
     NeedsCredential,
     /// Refused with 407 because the credential is invalid. Inside a CONNECT, the CONNECT itself is refused.
     InvalidCredential,

@@ -3,7 +3,6 @@
 use super::*;
 use crate::support::{Alpn, NAME};
 
-/// Returns whether a text contains a part of a secret, in clear text or encoded.
 fn leaks(text: &str) -> bool {
     let encoded = [
         ACME,
@@ -31,7 +30,6 @@ async fn secrets_are_never_forwarded_or_logged() {
         basic(ACME),
         basic(DUO),
         basic("acme:hunter2hunter2"),
-        // The client puts the secret in place of the name.
         basic("hunter2hunter2:acme"),
         basic("hunter2hunter2"),
         format!("{}!", basic("acme:hunter2hunter2")),

@@ -22,7 +22,6 @@ async fn plain_http_inside_a_tunnel_is_decided() {
     assert_eq!((origin.count("/x"), origin.count("/private")), (1, 0));
 }
 
-/// Starts a server with two names: `open.example`, which allows everything, and another, which disallows `/private`.
 async fn two_names(tls: bool) -> Origin {
     let origin = Origin::start()
         .on("/robots.txt", |request| match request.field("Host") {

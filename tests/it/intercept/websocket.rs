@@ -5,7 +5,6 @@ use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, ROBOTS, Reply, S
 const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
-/// Starts a server that upgrades connections and then echoes all bytes.
 async fn echo(tls: bool) -> Origin {
     let origin = Origin::start()
         .robots(ROBOTS)
@@ -92,7 +91,6 @@ async fn a_ws_url_is_the_http_url_of_the_same_origin() {
         let mut connection = gate.dial().await;
         refused(&upgrade(&mut connection, &as_ws("/private")).await, "rule");
 
-        // Only WebSocket requests can use such a URL.
         let response = gate.get(&as_ws("/x")).await;
         failed(&response, 400, &["http_request_error"]);
         assert!(

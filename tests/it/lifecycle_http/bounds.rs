@@ -12,7 +12,6 @@ use crate::support::{
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
 
-/// Starts an origin with pages, and with this reply for its robots.txt.
 async fn origin_that(robots: Reply) -> Origin {
     Origin::start()
         .reply("/robots.txt", robots)
@@ -21,7 +20,6 @@ async fn origin_that(robots: Reply) -> Origin {
         .await
 }
 
-/// Asserts that a page is refused because the robots.txt is unreachable with this error.
 async fn fails(gate: &Gate, origin: &Origin, error: &str) {
     refused(&gate.get(&origin.url("/x")).await, "unreachable");
     let decision = gate.decision_for(&origin.url("/x")).await;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Means, RULES, origin_with};
 use crate::support::{Gate, NAME, Origin, Record, Reply, Request, refused, wait};
 
-/// A configuration in which copies expire after a second.
 const BRIEF: &str = r#"
     [robots]
     min-ttl = "1s"
@@ -43,12 +42,10 @@ fn conditions(origin: &Origin, path: &str) -> Vec<Option<String>> {
     requests.iter().map(condition).collect()
 }
 
-/// Returns the rules with an entity tag.
 fn tagged(tag: &str) -> Reply {
     Reply::ok("text/plain", RULES).header("ETag", tag)
 }
 
-/// Starts an origin whose robots.txt is `first` for unconditional requests and `then` for conditional ones.
 async fn origin_that_gives(first: Reply, then: Reply) -> Origin {
     Origin::start()
         .on("/robots.txt", move |request| {

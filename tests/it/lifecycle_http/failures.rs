@@ -8,7 +8,6 @@ use super::{
     RULES, check,
 };
 
-/// A short wait, for responses that never come.
 const QUICK: &str = "[robots]\nwait = \"500ms\"";
 
 use crate::support::{Blackhole, DnsAnswer, Gate, NAME, Origin, Reply, Step, refused};

@@ -7,7 +7,6 @@ use crate::support::{Gate, NAME, Origin, Reply, Step, allowed, refused};
 
 const LIMIT: usize = 500 * 1024;
 
-/// Pads `start` with comments to exactly `length` bytes.
 fn filled(start: &str, length: usize) -> String {
     let mut text = start.to_owned();
     while text.len() < length {

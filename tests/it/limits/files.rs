@@ -3,7 +3,7 @@
 
 use crate::support::{Certificate, Connection, Gate, Origin, ROBOTS, allowed, refused};
 
-/// Maximum number of open files. 64 are reserved for other uses and 32 for idle connections. The rest is for 16
+/// Maximum number of open files: 64 are reserved for other uses, 32 are for idle connections, and the rest is for 16
 /// client connections with two files each.
 const FILES: usize = 128;
 const CONNECTIONS: usize = 16;

@@ -14,7 +14,6 @@ async fn http2(gate: &Gate, origin: &Origin) -> Connection {
         .await
 }
 
-/// Sends and cancels requests until the connection ends, and counts them.
 async fn reset_streams_until_disconnected(inside: &mut Connection) -> usize {
     let mut sent = 0;
     within("the connection to be cut off", async {
@@ -137,7 +136,6 @@ async fn content_that_stops_arriving_is_a_client_error() {
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
 }
 
-/// Sends a request over HTTP/2 for a page whose response never comes.
 async fn ask_for_a_slow_page(gate: &Gate, origin: &Origin) -> Frames {
     let mut inside = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
     inside.send(&request(&origin.authority(), b"/slow"), &[]).await;
@@ -155,7 +153,6 @@ fn request<'a>(authority: &'a str, path: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> 
     ]
 }
 
-/// Waits until the request for the slow page has been aborted.
 async fn was_aborted(gate: &Gate, origin: &Origin) {
     let decision = gate.decision_for(&origin.url("/slow")).await;
     let completion = gate.completion_of(&decision).await;

@@ -18,7 +18,6 @@ async fn echo() -> Origin {
         .await
 }
 
-/// Sends and reads until the connection ends.
 async fn talk(mut connection: Connection) {
     while connection.try_send(b"ping").await {
         match connection.try_read().await {

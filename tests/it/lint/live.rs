@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::support::{CliOutput, Gate, Origin, Reply};
 
-/// Lints a URL with the configuration of a gate, which can reach the origins.
 async fn lint(gate: &Gate, url: &str, more: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");

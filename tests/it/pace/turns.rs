@@ -16,7 +16,6 @@ async fn held(gate: &Gate) -> (Origin, Latch, tokio::task::JoinHandle<crate::sup
     (site, latch, holds)
 }
 
-/// Returns the pages in the order in which the site received the requests for them.
 fn order(site: &Origin) -> Vec<String> {
     let requests = site.requests().into_iter();
     let pages = requests.map(|request| request.path().to_owned());
@@ -209,7 +208,6 @@ async fn a_request_that_waited_is_decided_again() {
     until_waiting(&gate, 1).await;
     let next = begin(gate.get(&site.url("/open")));
     until_waiting(&gate, 2).await;
-    // The site changes its robots.txt, and an operator causes it to be fetched again.
     site.change(
         "/robots.txt",
         Reply::ok("text/plain", "User-agent: *\nDisallow: /closed\n"),

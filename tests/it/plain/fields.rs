@@ -52,7 +52,6 @@ async fn with_via_off_a_site_compresses_its_responses() {
         let back = response.field("Via").expect("an answer always says how it came");
         assert!(back.starts_with("1.1 robotgate"), "{back}");
     }
-    // The Via entries of other proxies are kept.
     let gate = Gate::with("[proxy]\nvia = false").await;
     gate.get(&origin.url("/x")).header("Via", "1.0 first").await;
     let forwarded = origin.requests_for("/x");

@@ -7,7 +7,6 @@ use crate::{
     support::{Ask, Certificate, CliOutput, Connection, Gate, Latch, Origin, Reply, allowed, wait},
 };
 
-/// Returns the addresses of the listeners for bots, in the order of the log.
 fn listening(gate: &Gate) -> Vec<SocketAddr> {
     let lines = gate.log().into_iter().filter(|line| line.message() == "listening");
     let addresses = lines.filter(|line| line.field("speaks") != Some("admin"));

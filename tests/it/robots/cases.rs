@@ -97,7 +97,6 @@ pub fn all() -> impl Iterator<Item = Case> {
     [SEEDS, RFC9309, TRICKY].into_iter().flat_map(read)
 }
 
-/// Runs all cases before failing, and lists those that failed.
 fn run(file: (&str, usize)) {
     let wrong: Vec<String> = read(file).iter().filter_map(Case::fault).collect();
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));

@@ -187,7 +187,6 @@ fn robots_txt_can_be_shared_between_threads() {
     shared::<RobotsTxt>();
 }
 
-/// Returns a product token for a number.
 fn name(n: u32) -> String {
     let letter = |n: u32| char::from_digit(10 + n % 26, 36).expect("a letter");
     ['x', letter(n / 26), letter(n)].into_iter().collect()

@@ -121,7 +121,6 @@ pub fn likely_urls(body: &[u8], count: usize) -> Vec<Vec<u8>> {
     values.take(count).map(url_for).collect()
 }
 
-/// Returns a URL with some text in place of each `*`.
 fn url_for(pattern: &[u8]) -> Vec<u8> {
     let mut url = b"http://e".to_vec();
     for byte in pattern.strip_suffix(b"$").unwrap_or(pattern) {

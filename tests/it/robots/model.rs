@@ -71,7 +71,6 @@ impl Interpretation {
         })
     }
 
-    /// Returns the weight of a rule for `path`. Returns `None` if the rule does not match.
     fn weight(&self, allow: bool, pattern: &[u8], path: &[u8]) -> Option<usize> {
         if matches(pattern, path) {
             return Some(pattern.len());
@@ -88,7 +87,6 @@ impl Interpretation {
 /// Maximum number of bytes of a line that are used.
 pub const LONGEST_LINE: usize = 16_663;
 
-/// The profile of Google's parser.
 const GOOGLE: Interpretation = Interpretation {
     key: lenient_key,
     pattern: escape,

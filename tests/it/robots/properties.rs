@@ -207,7 +207,6 @@ const RULE: &str = r"(?i-u:disallow|dissallow|dissalow|disalow|diasllow|disallaw
 
 const CROWD: &[&str] = &["a", "b", "c", "d", "e"];
 
-/// Complete and incomplete byte-order marks.
 const MARKS: &[&[u8]] = &[
     b"\xEF\xBB\xBF",
     b"\xEF\xBB",
@@ -216,7 +215,6 @@ const MARKS: &[&[u8]] = &[
     b"\xFF\xFE",
 ];
 
-/// Bytes to insert into a file in wrong places.
 const DAMAGE: &[&[u8]] = &[
     b"\0",
     b"\r",

@@ -48,13 +48,10 @@ fn pattern(value: &[u8]) -> Vec<u8> {
     [pieces.collect::<Vec<_>>().join(&b'*'), end.to_vec()].concat()
 }
 
-/// Normalizes all spellings that §2.2.2 treats as equal. Decodes escapes of unreserved and reserved characters, and
-/// escapes everything outside ASCII.
+/// Normalizes all spellings that §2.2.2 treats as equal, and escapes `*` and `$` as §2.2.3 requires.
 ///
 /// URL delimiters (RFC 3986 §2.2) stay escaped if decoding them would change their meaning: a `/`, `?` or `#` before
 /// the query.
-///
-/// A `*` and a `$` are ordinary characters here, and are escaped as §2.2.3 requires.
 fn spelled(text: &[u8]) -> Vec<u8> {
     spelled_after(b"", text)
 }
@@ -81,7 +78,6 @@ fn spelled_after(before: &[u8], text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the octet of a `%xx`.
 fn escaped(three: &[u8]) -> Option<u8> {
     let hex = three.strip_prefix(b"%")?;
     // The conversion below would accept a sign.

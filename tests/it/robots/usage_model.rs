@@ -14,7 +14,6 @@ pub struct Said {
     pub signals: BTreeMap<&'static str, Option<bool>>,
 }
 
-/// A line about use in the groups for the agent.
 enum Line {
     Usage(u32, Vec<u8>),
     Signal(Vec<u8>),
@@ -65,14 +64,12 @@ pub fn read(body: &[u8], agent: &str, url: &[u8]) -> Said {
     }
 }
 
-/// Returns whether a user-agent line has the name `wanted`.
 fn is_named(body: &[u8], wanted: &Name) -> bool {
     lines(body)
         .iter()
         .any(|line| agent(&content(line)).as_ref() == Some(wanted))
 }
 
-/// Returns the lines about use under user-agent lines with the name `wanted`.
 fn lines_for(body: &[u8], wanted: &Name) -> Vec<Line> {
     let (mut found, mut ours, mut ended) = (Vec::new(), false, true);
     for (number, line) in (1..).zip(lines(body)) {
@@ -167,7 +164,6 @@ fn dictionary(value: &[u8]) -> Option<BTreeMap<String, Option<String>>> {
     Some(found)
 }
 
-/// The characters that are not parsed yet.
 struct Rest(Vec<char>);
 
 // === impl Rest ===

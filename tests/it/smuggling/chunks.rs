@@ -9,7 +9,6 @@ const HEAD: &str = "POST {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0
 const NEXT: &str =
     "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n\r\n";
 
-/// Names and bytes of invalid chunked content.
 const BROKEN: &[(&str, &str)] = &[
     ("a sign", "+4\r\nbody\r\n0\r\n\r\n"),
     ("a negative size", "-4\r\nbody\r\n0\r\n\r\n"),
@@ -84,7 +83,6 @@ async fn malformed_chunks_never_complete_a_request() {
             assert_eq!(framings(&request.headers), ["chunked"], "{request:#?}");
         }
     }
-    // Each request with invalid chunks is logged as failed.
     let failed = scene
         .gate
         .audit()
@@ -165,7 +163,6 @@ async fn endless_chunks_are_cut_off() {
     }
 }
 
-/// Returns the values of the fields that define the length of a message's content.
 fn framings(headers: &crate::support::Fields) -> Vec<&str> {
     headers
         .all("Transfer-Encoding")

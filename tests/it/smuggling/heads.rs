@@ -102,8 +102,6 @@ async fn a_tunnel_serves_only_the_host_that_it_was_opened_to() {
     nothing_was_forwarded(&scene, Way::Tls).await;
 }
 
-/// Asserts that the origin received neither the refused request (`/x`) nor the request hidden after it, that the gate
-/// still serves others, and that the origins received exactly the requests about which the audit log has a decision.
 async fn nothing_was_forwarded(scene: &Scene, way: Way) {
     let origin = scene.origin(way);
     assert_eq!(

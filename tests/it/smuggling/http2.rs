@@ -16,7 +16,6 @@ async fn open(scene: &Scene) -> Frames {
         .await
 }
 
-/// Returns a valid request, as a base for invalid ones.
 fn good<'a>(authority: &'a str, method: &'a str) -> Fields<'a> {
     vec![
         (b":method", method.as_bytes()),
@@ -260,7 +259,6 @@ async fn a_flood_of_field_blocks_or_resets_ends_the_connection() {
     assert_eq!(frames.outcome(1).await, Outcome::Closed);
     scene.still_serves(Way::Tls).await;
 
-    // Streams that are reset immediately: a few are accepted, but many end the connection.
     let authority = scene.tls.authority();
     for (resets, end) in [(20, Outcome::Status(200)), (2_000, Outcome::Closed)] {
         let mut frames = open(&scene).await;

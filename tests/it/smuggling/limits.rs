@@ -81,7 +81,6 @@ async fn a_dripping_head_ends_at_the_header_timeout() {
             "GET {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nX: ",
         );
         connection.send(head).await;
-        // Continue to drip until there is a response.
         let mut received = wait::until_async("an answer", async || {
             connection.try_send(b"x").await;
             tokio::time::timeout(DRIP, connection.read()).await.ok()

@@ -102,7 +102,6 @@ async fn expect_100_continue_is_forwarded_or_refused_immediately() {
     assert_eq!(received[0].status, 403, "{received:#?}");
     assert!(received.len() == 1 && !received[0].stays_open, "{received:#?}");
 
-    // A client that sends the content without waiting is served too.
     let mut hasty = gate.dial().await;
     hasty
         .send(format!("{}body", head("/hasty", "Expect: 100-continue\r\n")))
@@ -110,7 +109,6 @@ async fn expect_100_continue_is_forwarded_or_refused_immediately() {
     assert_eq!(hasty.response_to("POST").await.status, 200);
     assert_eq!(origin.only_request_for("/hasty").body, b"body");
 
-    // The gate forwards an expectation that it does not know.
     let mut odd = gate.dial().await;
     odd.send(format!("{}body", head("/odd", "Expect: something-else\r\n")))
         .await;

@@ -84,7 +84,6 @@ const SPELLINGS: &[&str] = &[
 
 const SECRET: &str = "Not for bots.";
 
-/// A server whose site disallows one of its pages.
 struct Server {
     name: &'static str,
     address: SocketAddr,
@@ -162,7 +161,6 @@ async fn nginx(folder: &Path) -> Server {
     }
 }
 
-/// Returns the address of a port that is forwarded to `socket`.
 async fn forward(socket: PathBuf) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -196,7 +194,6 @@ async fn python(folder: &Path) -> Server {
     }
 }
 
-/// Sends a request directly to the server.
 async fn get(server: SocketAddr, target: &str) -> String {
     let mut stream = TcpStream::connect(server).await.expect("it listens");
     let request = request(target, server);

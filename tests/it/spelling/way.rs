@@ -43,7 +43,6 @@ impl Way {
         matches!(self, Self::Absolute | Self::PlainInside)
     }
 
-    /// Opens a connection in a CONNECT, if the way needs one.
     async fn inside(self, gate: &Gate, origin: &Origin) -> Option<Connection> {
         if self.is_absolute() {
             return None;

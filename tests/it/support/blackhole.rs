@@ -1,7 +1,7 @@
 //! An address at which attempts to connect time out.
 //!
 //! If the queue of a listener is full, the kernel drops the first packet of each further handshake. So this listener
-//! accepts nothing and fills its own queue. Other connections then time out, and no firewall rule is needed for that.
+//! accepts nothing and fills its own queue. Other connections then time out.
 
 use std::{net::SocketAddr, time::Duration};
 

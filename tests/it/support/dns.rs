@@ -149,7 +149,6 @@ fn question(query: &[u8]) -> Option<(String, u16, usize)> {
     (query.len() >= at + 4).then(|| (labels.join("."), kind, at + 4))
 }
 
-/// Returns a resource record for the name in the question, if the address is of the requested type.
 fn record(address: IpAddr, kind: u16, seconds: u32) -> Option<Vec<u8>> {
     let bytes = match (address, kind) {
         (IpAddr::V4(v4), A) => v4.octets().to_vec(),

@@ -110,8 +110,6 @@ impl Gate {
         self.folder.path().join(name)
     }
 
-    // Requests.
-
     /// Creates a GET of a URL in absolute form, on a new connection.
     pub fn get(&self, url: &str) -> Ask<'static> {
         self.ask("GET", url)
@@ -154,8 +152,6 @@ impl Gate {
         connection.send(bytes).await;
         connection.read_to_end().await
     }
-
-    // Observations.
 
     /// Returns all lines of the operational log so far.
     pub fn log(&self) -> Vec<Line> {
@@ -206,8 +202,6 @@ impl Gate {
             .count()
     }
 
-    // Changes of the configuration and the credentials.
-
     /// Merges this TOML into the configuration with which the gate was built, and overwrites the file in place.
     pub fn reconfigure(&self, overrides: &str) {
         self.rewrite_config(&self.config.text(overrides));
@@ -238,8 +232,6 @@ impl Gate {
         })
         .await;
     }
-
-    // Shutdown.
 
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);

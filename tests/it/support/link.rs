@@ -23,7 +23,6 @@ use tokio::{
 pub enum Fault {
     /// Responses do not arrive. A connection that has lost a response delivers nothing more, even after the fault.
     Drop,
-    /// Responses arrive late.
     Delay(Duration),
     /// The connection ends in the middle of a response.
     Cut,
@@ -82,7 +81,6 @@ impl Link {
     }
 }
 
-/// Forwards bytes until one side closes the connection, or the fault `Cut` ends it.
 async fn forward(client: TcpStream, server: UnixStream, fault: Arc<Mutex<Option<Fault>>>) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();

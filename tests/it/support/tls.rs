@@ -14,9 +14,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 
-/// The certificate authority that signs all valid certificates. The proxy trusts it.
 static TRUSTED: LazyLock<Authority> = LazyLock::new(|| Authority::new("origin test root"));
-/// A certificate authority that the proxy does not trust.
 static UNKNOWN: LazyLock<Authority> = LazyLock::new(|| Authority::new("unknown root"));
 
 /// A server's certificate chain and key.
@@ -32,7 +30,6 @@ pub struct Roots {
     blind: bool,
 }
 
-/// A verifier that accepts any certificate.
 #[derive(Debug)]
 struct Blind(Arc<CryptoProvider>);
 

@@ -112,7 +112,6 @@ fn final_response(read: Read) -> Option<Message> {
     read.messages.into_iter().find(Message::is_final)
 }
 
-/// Reads until the head of a message is complete.
 async fn fill(
     script: &mut ReadHalf<DuplexStream>,
     buffer: &mut Vec<u8>,
@@ -128,7 +127,6 @@ async fn fill(
     }
 }
 
-/// Sends the content of a message as it arrives.
 async fn relay(
     script: &mut ReadHalf<DuplexStream>,
     buffer: &mut Vec<u8>,

@@ -29,7 +29,6 @@ pub struct Got {
 
 enum Command {
     Send(Vec<u8>),
-    /// Closes the sending direction.
     Finish,
     /// Closes the connection in an orderly way.
     Close,

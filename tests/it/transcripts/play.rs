@@ -22,7 +22,6 @@ use crate::{
     support::{Alpn, BoxIo, Certificate, Gate, NAME},
 };
 
-/// The state of a case while it is played.
 struct Scene<'c> {
     case: &'c Case,
     gate: &'c Gate,
@@ -160,7 +159,6 @@ impl<'c> Scene<'c> {
         }
     }
 
-    /// Closes the connections that the script has left open, and returns `text` with the results appended.
     async fn end(mut self, mut text: String) -> String {
         let mut open = Vec::new();
         for (number, client) in &mut self.clients {
@@ -195,7 +193,6 @@ impl<'c> Scene<'c> {
         show::masked(&text, &self.authority)
     }
 
-    /// Waits until `condition` is true for the log's exchanges with this origin.
     async fn logged(&self, condition: impl Fn(&[Entry]) -> bool) -> Result<(), Late> {
         let logged = self.ledger.wait(&self.authority, PATIENCE, condition).await;
         logged.map(drop).map_err(|_| Late)
@@ -220,7 +217,6 @@ fn complete(read: &Read, of_client: bool) -> usize {
     read.messages.iter().filter(counts).count()
 }
 
-/// Opens a client connection, ready for requests.
 async fn dial(way: Way, gate: &Gate, authority: &str) -> BoxIo {
     let connection = match way {
         Way::Plain | Way::Https => gate.dial().await,

@@ -143,7 +143,6 @@ pub fn parse(text: &str) -> Vec<Case> {
         .collect()
 }
 
-/// Expands a case into one for each text and way.
 fn expand(case: &Case, ways: &[Way], each: &[String]) -> Vec<Case> {
     let ways = if ways.is_empty() { &[Way::Plain] } else { ways };
     let texts = if each.is_empty() { &[String::new()] } else { each };

@@ -9,7 +9,6 @@ const SIGNAL: &str = "User-agent: *\nDisallow: /private\nContent-Signal: search=
 const USAGE: &str = "User-agent: *\nDisallow: /private\nContent-Usage: train-ai=n, search=y\n";
 const SILENT: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Returns a configuration with these policies and a bot for each purpose. The bot is named after the purpose.
 fn config(policies: &str) -> String {
     let bots = ["search", "ai-input", "ai-train", "tdm"].map(|purpose| {
         format!("[[bot]]\nname = \"{purpose}-bot\"\nuser-agents = [\"{purpose}-bot\"]\npurposes = [\"{purpose}\"]\n")

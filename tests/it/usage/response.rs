@@ -120,7 +120,6 @@ const FORBIDDING: [Case; 10] = [
     ),
 ];
 
-/// Fields that forbid the bot nothing.
 const HARMLESS: [(&str, &str, &str); 9] = [
     ("Content-Usage", "train-ai=y", "Trainer"),
     ("Content-Usage", "search=n", "Trainer"),
@@ -133,13 +132,10 @@ const HARMLESS: [(&str, &str, &str); 9] = [
     ("X-Robots-Tag", "noai", "Finder"),
 ];
 
-/// Returns a configuration with this policy for each vocabulary that a response can use.
 fn config(policy: &str) -> String {
     format!("[usage]\ncontent-usage = '{policy}'\ntdmrep = '{policy}'\nx-robots-tag = '{policy}'\n{BOTS}")
 }
 
-/// Starts an origin that answers each request with the field in the request's `X-Reply` and the status in its
-/// `X-Status`.
 async fn origin(protocols: &[&str]) -> Origin {
     let origin = Origin::start().otherwise(answer);
     match protocols {
@@ -148,7 +144,6 @@ async fn origin(protocols: &[&str]) -> Origin {
     }
 }
 
-/// Returns whether a request is for a page, and not for what the site says about bots.
 fn is_page(request: &Request) -> bool {
     request.path() != "/robots.txt" && !request.path().starts_with("/.well-known/")
 }
@@ -166,7 +161,6 @@ fn answer(request: &Request) -> Reply {
     reply.header(name, value).body(PAGE)
 }
 
-/// Opens a connection to the origin through the gate.
 async fn open(gate: &Gate, origin: &Origin, way: Way) -> Connection {
     match way.0 {
         None => gate.dial().await,
@@ -174,7 +168,6 @@ async fn open(gate: &Gate, origin: &Origin, way: Way) -> Connection {
     }
 }
 
-/// Creates a request for `path` by `bot`, whose response gets this field.
 fn ask<'c>(
     connection: &'c mut Connection,
     (method, path): (&str, &str),
@@ -194,7 +187,6 @@ fn parameters(decision: &Field) -> [String; 4] {
     ["vocabulary", "key", "value", "purpose"].map(|name| decision.param(name).unwrap_or_default())
 }
 
-/// Waits for the completion of the decision about a URL, and returns all records of the decision.
 async fn records(gate: &Gate, url: &str) -> Vec<Value> {
     let decision = gate.decision_for(url).await;
     gate.completion_of(&decision).await;
@@ -207,7 +199,6 @@ fn events(records: &[Value]) -> Vec<&str> {
     records.iter().map(|record| record["event"].as_str().unwrap()).collect()
 }
 
-/// Asserts that the response to a request for `url` was withdrawn, and says so with these parameters.
 async fn withdrawn(gate: &Gate, url: &str, response: &Response, [vocabulary, key, value, purpose]: [&str; 4]) {
     let decision = refused(response, "usage");
     assert_eq!(

@@ -25,7 +25,6 @@ const MINER: &str = "
     user-agents = [\"TestBot\"]
     purposes = [\"search\", \"tdm\"]
 ";
-/// With this configuration, files expire after a second.
 const BRIEF: &str = "
     [robots]
     min-ttl = \"1s\"
@@ -64,7 +63,6 @@ fn reserved(response: &Response, entry: &str) {
     }
 }
 
-/// Returns the last record of a fetch of the file.
 fn fetched(gate: &Gate, origin: &Origin) -> Record {
     let mut records = gate.events("tdmrep");
     records.retain(|record| record["origin"] == origin.url(""));

@@ -22,13 +22,10 @@ use super::{
     http2::Http2,
 };
 
-/// A client's progress.
 #[derive(Clone, Copy, PartialEq)]
 enum Warmth {
     Cold,
-    /// The client has received a response.
     Ready,
-    /// The client has received another response after all clients were ready.
     Warm,
 }
 
@@ -70,7 +67,6 @@ impl Client {
         self.tally
     }
 
-    /// Runs one connection from its start to its end.
     async fn connection(&mut self, stage: &Stage) -> Outcome<()> {
         let started = Instant::now();
         let permit = if self.warmth != Warmth::Cold {
@@ -136,7 +132,6 @@ impl Client {
         }
     }
 
-    /// Sends concurrent requests, until the connection is closed or the run ends.
     async fn http2(&mut self, stage: &Stage, http: &Http2, mut permit: Option<SemaphorePermit<'_>>) -> Outcome<()> {
         while self.warmth != Warmth::Warm {
             let Response::Complete { status, .. } = http.exchange(&stage.plan.request).await? else {
@@ -177,7 +172,6 @@ impl Client {
         Ok(())
     }
 
-    /// Returns a client with its own tally.
     fn with_own_tally(&self) -> Self {
         Self {
             stage: self.stage.clone(),

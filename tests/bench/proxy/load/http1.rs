@@ -110,7 +110,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
     }
 }
 
-/// Parses a head. `None` if it is incomplete.
 fn parse(bytes: &[u8]) -> Outcome<Option<Head>> {
     let mut fields = [httparse::EMPTY_HEADER; 48];
     let mut response = httparse::Response::new(&mut fields);

@@ -21,7 +21,6 @@ pub struct Request {
 
 #[derive(Clone, Copy)]
 pub enum Host {
-    /// Always the same origin.
     One(SocketAddr),
     /// A different address of 127.64.0.0/10 for each request, at this port.
     Each(u16),

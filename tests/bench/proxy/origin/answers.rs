@@ -87,7 +87,6 @@ impl Page {
     }
 }
 
-/// Returns a robots.txt of typical size: a few groups of about twenty rules.
 fn robots() -> String {
     let mut text = String::new();
     for agent in ["*", "OtherBot", super::super::AGENT] {

@@ -52,7 +52,6 @@ struct Request<'a> {
     closes: bool,
 }
 
-/// Parses a request. `None` if its head is incomplete.
 fn parse<'a>(bytes: &[u8], answers: &'a Answers) -> Outcome<Option<Request<'a>>> {
     let mut fields = [httparse::EMPTY_HEADER; 32];
     let mut request = httparse::Request::new(&mut fields);

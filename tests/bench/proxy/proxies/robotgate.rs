@@ -94,7 +94,6 @@ robots-agents = ["{AGENT}"]
     Ok(process)
 }
 
-/// Returns the program of this build, or the one in `ROBOTGATE_BIN`.
 fn program() -> OsString {
     env::var_os("ROBOTGATE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_robotgate").into())
 }

@@ -141,8 +141,7 @@ impl<'a> IntoFuture for Ask<'a> {
     }
 }
 
-/// Returns the host and port of a target that is a URL (`http://HOST:PORT/path`) or the target of a CONNECT
-/// (`HOST:PORT`). Returns an empty text for a path, which contains no host.
+/// Returns the host and port of a URL or of the target of a CONNECT. Returns an empty text for a path.
 fn host_of(target: &str) -> &str {
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

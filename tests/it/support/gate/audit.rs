@@ -42,9 +42,10 @@ impl Gate {
     }
 
     /// Waits until there are `exchanges` decisions and as many completions, and returns both. The completions are
-    /// sorted like their decisions. (In the log, completions of different connections can be in any order.)
+    /// sorted like their decisions.
     ///
     /// # Panics
+    ///
     /// If there are more, or too few after some time.
     pub async fn audited(&self, exchanges: usize) -> (Vec<Record>, Vec<Record>) {
         let (decisions, mut completions) = wait::until(&format!("{exchanges} audited exchanges"), || {

@@ -236,7 +236,6 @@ fn spawn(
         .expect("the binary is there")
 }
 
-/// Returns the program under test: the one of this build, or the one in `ROBOTGATE_BIN`.
 fn command() -> Command {
     let built = || OsString::from(env!("CARGO_BIN_EXE_robotgate"));
     without_surroundings(Command::new(std::env::var_os("ROBOTGATE_BIN").unwrap_or_else(built)))
@@ -259,7 +258,6 @@ fn without_surroundings(mut command: Command) -> Command {
     command
 }
 
-/// Raises the limit of open files to the maximum, for this process and the programs that it starts.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -65,7 +65,6 @@ fn parse(text: &str) -> Table {
         .unwrap_or_else(|error| panic!("a test's own TOML is wrong: {error}"))
 }
 
-/// Merges the table `over` into `under`, and tables inside them too. Other values of `over` replace those of `under`.
 fn merge(under: &mut Table, over: Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {

@@ -13,7 +13,6 @@ use crate::support::{
     wire::{End, Fields},
 };
 
-/// Serves one connection until it ends.
 pub(super) async fn serve(
     io: impl Io + 'static,
     site: Arc<Site>,

@@ -17,22 +17,20 @@ pub enum Step {
     Reset,
     /// Breaks the connection. Over HTTP/2, all requests on the connection fail.
     Break,
-    /// Sends the bytes one by one.
     Drip {
         bytes: Bytes,
         every: Duration,
     },
     /// Sends the same bytes again and again, until the peer accepts no more.
     Endless(Bytes),
-    /// Waits until the latch opens.
     Wait(Latch),
     /// Sends back everything that it receives until the peer closes the connection. Use this step after a
     /// protocol upgrade.
     Echo,
 }
 
-/// A message and then a list of steps. Either can be missing. The connection is kept open afterwards, unless a step
-/// ends it.
+/// A message and then a list of steps; either can be missing. The connection stays open afterwards, unless a step ends
+/// it.
 #[derive(Clone, Default)]
 pub struct Reply {
     pub(super) before: Vec<Step>,
@@ -145,7 +143,6 @@ impl Reply {
         self
     }
 
-    /// Returns the steps of the reply to a request with this method.
     pub(super) fn steps(self, method: &str) -> Vec<Step> {
         let message = self.message.map(|message| message.bytes(method));
         self.before

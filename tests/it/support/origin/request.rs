@@ -12,7 +12,6 @@ pub struct Request {
     pub version: String,
     pub headers: Fields,
     pub body: Vec<u8>,
-    /// How the body ended.
     pub end: End,
     /// The number of the connection that the request came on. The first connection is 0.
     pub connection: usize,

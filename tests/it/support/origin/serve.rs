@@ -26,8 +26,7 @@ pub(super) async fn accept(listener: TcpListener, site: Arc<Site>, closing: Canc
     connections.shutdown().await;
 }
 
-/// Serves one connection until it ends. The returned error is ignored, because the client notices that the connection
-/// has ended.
+/// The returned error is ignored, because the client notices that the connection has ended.
 async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let connection = site.connections.fetch_add(1, Ordering::SeqCst);

@@ -185,7 +185,6 @@ async fn the_url_of_a_withdrawn_response_is_redacted() {
     assert_eq!(records[1]["url"], origin.url("/x?token=redacted"));
 }
 
-/// Starts a gate whose audit log goes to a pipe.
 async fn gate_that_logs_to(pipe: &Path) -> Gate {
     let path = pipe.display().to_string();
     Gate::with(&format!("[audit]\npath = {path:?}\n{}", config("enforce"))).await
