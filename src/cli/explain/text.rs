@@ -148,7 +148,7 @@ fn verdict(
             "The site's robots.txt {detour}, which is treated as no robots.txt: everything is allowed."
         )?,
         None => match prohibited(decision) {
-            Some(error) => writeln!(out, "{} {error}.", decision.sentence())?,
+            Some(error) => writeln!(out, "{}: {error}.", decision.sentence().trim_end_matches('.'))?,
             None => writeln!(out, "{}", decision.sentence())?,
         },
     }

@@ -99,7 +99,9 @@ impl DecisionTexts<'_> {
                 let read_as = read_as.unwrap_or_default();
                 format!("{sentence} Line {line} of {}: {rule}{read_as}", self.robots_url)
             }
-            (_, _, Some(error)) if self.reason == Reason::Egress => format!("{sentence} {error}."),
+            (_, _, Some(error)) if self.reason == Reason::Egress => {
+                format!("{}: {error}.", sentence.trim_end_matches('.'))
+            }
             (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),
             _ if self.challenge => format!("{sentence} {CREDENTIAL_HELPS}"),
             _ => match self.proofs {

@@ -297,7 +297,7 @@ async fn a_prohibited_address_is_shown_with_the_key_that_allows_it() {
     let expected = "\
 REFUSED  http://shop.example:PORT/private
 for ExampleBot
-The configuration does not let bots go there ([egress]). 127.0.0.1 is a loopback address, which bots cannot reach unless egress.allow lists it.
+The configuration does not let bots go there ([egress]): 127.0.0.1 is a loopback address, which bots cannot reach unless egress.allow lists it.
 
 Fetched:
   ---  http://shop.example:PORT/robots.txt

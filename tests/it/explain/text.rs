@@ -159,7 +159,7 @@ async fn a_closed_host_does_not_hide_the_line_of_a_file() {
     let expected = "\
 REFUSED  http://127.0.0.1:8000/
 for gptbot
-The configuration does not let bots go there ([egress]). 127.0.0.1 is a loopback address, which bots cannot reach \
+The configuration does not let bots go there ([egress]): 127.0.0.1 is a loopback address, which bots cannot reach \
 unless egress.allow lists it.
 Without [egress], this would decide: line 7: Disallow: /
 
