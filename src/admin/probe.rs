@@ -63,7 +63,7 @@ pub enum Failure {
     Connect(#[from] io::Error),
     #[error("no answer within {} s", TIMEOUT.as_secs())]
     Timeout,
-    #[error("the answer cannot be read: {0}")]
+    #[error("no valid HTTP response: {0}")]
     Http(#[from] hyper::Error),
     #[error("the answer ({0}) is not that of a robotgate")]
     Foreign(StatusCode),

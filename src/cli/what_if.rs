@@ -76,7 +76,7 @@ pub struct WhatIfArgs {
     expect: Option<CaseSelection>,
 }
 
-/// Which decisions to make `[[expect]]` cases from.
+/// Which decisions `what-if` prints as `[[expect]]` cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum CaseSelection {
     /// Decisions that change

@@ -364,7 +364,7 @@ mod tests {
                 let Ok(hash) = range_hash(0, part, size, &mut read);
                 assert_eq!(hash, model(&leaves[..part as usize]), "{part} of {size}");
             }
-            // The tiles also yield the proofs of the tree as it was when it had fewer entries.
+            // The stored hashes also prove an entry of the tree as it was when it had fewer entries.
             for older in [size, size - size / 3, size / 2 + 1] {
                 let root = model(&leaves[..older as usize]);
                 for entry in [0, older / 2, older - 1] {

@@ -31,7 +31,7 @@ pub(super) enum Problem {
          pages out (DNS rebinding)"
     )]
     Host,
-    #[error("this address requires a token, but the running configuration has no admin.token-file")]
+    #[error("this path requires a token, but the running configuration has no admin.token-file")]
     Remote,
     #[error("requests from web pages of other origins are refused")]
     CrossSite,
