@@ -210,15 +210,19 @@ impl AuditLog {
     }
 
     /// Switches to `output` if this log's own output accepts nothing. The lines that wait and all later lines then go
-    /// to `output`.
+    /// to `output`. Lines in the text format are lost instead, because `output` can be a file, which gets only JSON.
     ///
     /// # Errors
     /// Fails if `output` cannot be opened. The lines then keep waiting for this log's own output.
     pub fn divert(&self, output: &Output) -> Result<(), AuditError> {
         let is_stuck = self.is_stalled() || self.shared.state.lock().failing;
-        if is_stuck {
-            let (file, path) = open(output)?;
-            self.switch_sink(Sink::new(file, path.as_deref()));
+        match &self.text {
+            Some(_) if is_stuck => self.end(),
+            None if is_stuck => {
+                let (file, path) = open(output)?;
+                self.switch_sink(Sink::new(file, path.as_deref()));
+            }
+            _ => {}
         }
         Ok(())
     }

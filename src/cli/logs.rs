@@ -1,4 +1,4 @@
-//! Reads the files of an audit log, including rotated and compressed ones.
+//! Reads the files of an audit log, plain or compressed.
 
 use std::{
     ffi::OsStr,

@@ -369,7 +369,7 @@ fn lines(number: u64) -> String {
     }
 }
 
-/// Maximum length of a file name or a finding in the output, in bytes.
+/// Maximum length of a name or a finding in the output of `verify`, in bytes.
 const MAX_NAME: usize = 2 * 1024;
 /// Maximum number of symbolic links to follow from a path, as in Linux.
 const MAX_LINKS: u32 = 40;

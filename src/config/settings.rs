@@ -21,8 +21,8 @@ pub struct KeyChange {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The values before and after: "default" if the key is not set, "none" if it belongs to an entry, such as a bot,
-    /// that does not exist.
+    /// The values before and after: "default" if the key is not set, "none" if it belongs to a `[[bot]]` or
+    /// `[[https.tunnel]]` that does not exist.
     Value { before: String, after: String },
     /// A secret or the content of a named file, such as a certificate, has changed. The text says what is different,
     /// such as `another certificate`, but does not show it.

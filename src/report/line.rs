@@ -64,10 +64,6 @@ pub(super) struct Record<'a> {
     // Fields of the records of changes of a robots.txt.
     #[serde(borrow)]
     pub(super) robots_sha256_before: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub(super) before: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub(super) after: Option<Text<'a>>,
     pub(super) rules_added: Option<u64>,
     pub(super) rules_removed: Option<u64>,
     // Fields of the records about robotgate itself.

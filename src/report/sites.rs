@@ -156,8 +156,8 @@ impl SiteChanges {
 
     /// Adds the change that a `robots-changed` record describes. The record of the fetch may have added it already.
     pub(super) fn add_change(&mut self, record: &Record<'_>) {
-        let before = record.robots_sha256_before.as_ref().or(record.before.as_ref());
-        let after = record.robots_sha256.as_ref().or(record.after.as_ref());
+        let before = record.robots_sha256_before.as_ref();
+        let after = record.robots_sha256.as_ref();
         self.add(record, before, after);
     }
 

@@ -66,7 +66,7 @@ pub fn origin(detail: &Value, reason: &Value) -> View {
     if detail["holds"] == "rules" || detail["holds"] == "last-copy" {
         view.insert("robots_sha256", detail["sha256"].clone());
     }
-    // With the reason `pace`, `robots_error` says that the Crawl-delay is too long, not that a fetch failed.
+    // With the reason `pace`, `robots_error` can be about the Crawl-delay instead of the fetch.
     if reason == "pace" {
         view.remove("robots_error");
     }

@@ -55,6 +55,28 @@ async fn lines_added_while_the_output_fails_stay_in_order() {
 }
 
 #[tokio::test]
+async fn a_stuck_log_moves_its_lines_to_another_file_unless_they_are_text() {
+    let decision: &[u8] = br#"{"event":"stop","time":"2026-11-29T08:00:00.000Z"}
+"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    for (format, moved) in [(LogFormat::Json, decision), (LogFormat::Text, b"")] {
+        let path = folder.path().join(format!("{format:?}"));
+        let sink = Sink::with_troubles(vec![Trouble::Error(io::ErrorKind::StorageFull); 100]);
+        let log = sink.log().in_format(format);
+        log.append_now(decision);
+        sink.wait_until(|state| state.troubles.len() < 100);
+        while !log.shared.state.lock().failing {
+            std::thread::yield_now();
+        }
+        log.divert(&Output::File(path.clone())).expect("it can be opened");
+        while log.waiting_bytes() > 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(std::fs::read(&path).unwrap_or_default(), moved, "{format:?}");
+    }
+}
+
+#[tokio::test]
 async fn append_waits_if_too_many_bytes_are_pending() {
     let sink = Sink::shut();
     let log = sink.log();
