@@ -30,12 +30,15 @@ export function stopAtRefusal({ request, response, log }) {
   const decision = headers?.["robots-decision"];
   const reason = refusal(decision);
   if (reason === null) return;
-  log.warning(`robotgate refused ${request.url}: ${decision}`, { reason });
+  // Robots-Decision names the rule, but not why a site is closed or its robots.txt is unreachable.
+  const details = /details="((?:[^"\\]|\\.)*)"/.exec(headers["proxy-status"] ?? "")?.[1];
+  const refused = `robotgate refused ${request.url}: ${decision}${details ? ` (${details})` : ""}`;
+  log.warning(refused, { reason });
   // These refusals are temporary. With `usage` and Retry-After, robotgate is still fetching the site's tdmrep.json.
   const isTemporary =
     reason === "unreachable" || decision.startsWith("defer") || (reason === "usage" && headers["retry-after"]);
   if (!isTemporary) request.noRetry = true;
-  throw new Error(`robotgate refused ${request.url}: ${decision}`);
+  throw new Error(refused);
 }
 
 /** A hook for preNavigationHooks of crawlers without a browser. Without it, they send the User-Agent of a browser. */

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 REFUSED_CONNECT = re.compile(r"'status': (403|451|503), 'reason': b?['\"]Disallowed")
 # A CONNECT that came too early.
 DEFERRED_CONNECT = re.compile(r"'status': 429, 'reason': b?['\"]Disallowed")
+# Why robotgate refused the request, in a Proxy-Status field.
+DETAILS = re.compile(r'details="((?:[^"\\]|\\.)*)"')
 # Seconds until a request is sent again, if its refusal does not say.
 DEFAULT_WAIT = 10
 
@@ -90,7 +92,9 @@ class RobotgateMiddleware:
             raise self.deferred(request, int(seconds) if seconds.isdigit() else DEFAULT_WAIT)
         if reason == "unreachable" and response.status == 503:
             return response  # RetryMiddleware tries again.
-        raise self.refused(request, reason, decision)
+        # Robots-Decision names the rule, but not why a site is closed or its robots.txt is unreachable.
+        details = DETAILS.search(response.headers.get("Proxy-Status", b"").decode("latin-1"))
+        raise self.refused(request, reason, f"{decision} ({details[1]})" if details else decision)
 
     def process_exception(self, request, exception, spider=None):
         # Of the response to a refused CONNECT, Scrapy keeps only the status and the reason phrase.

@@ -167,8 +167,9 @@ const AFTER_HELP: &str = "\
 Exit status: 0 if the URL is allowed; 1 if it is refused, if the proxy forwards it although it is not \
 allowed, or if an input is invalid; 2 for a usage error.
 
-To check many URLs, ask a running proxy: docs/admin-api.md, \"Many URLs in one call\".
+To check many URLs, use xargs, or ask a running proxy: docs/admin-api.md, \"Many URLs in one call\".
 
 Try it:
   robotgate explain --agent ExampleBot/1.0 'https://www.google.com/search?q=robots'
-  robotgate explain --agent ExampleBot/1.0 https://example.com/private --robots robots.txt";
+  robotgate explain --agent ExampleBot/1.0 https://example.com/private --robots robots.txt
+  xargs -n 1 robotgate explain --agent ExampleBot/1.0 --robots robots.txt < urls.txt";

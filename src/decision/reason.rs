@@ -152,7 +152,7 @@ reasons! {
     Exempt = "exempt" {
         basis: Configuration, status: Forbidden,
         phrase: "allow",
-        sentence: "This bot is exempt from robots.txt by configuration.",
+        sentence: "This bot is exempt from the site's robots.txt by configuration.",
         what_to_do: "",
     }
     /// The request does not identify a bot.
