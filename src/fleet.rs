@@ -72,7 +72,7 @@ pub struct FleetCounts {
 /// Why this robotgate cannot join a fleet.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    #[error("fleet.url: {0} is neither a name nor an address of a server")]
+    #[error("fleet.url: {0} is not a valid host name or IP address; write an international name in its xn-- form")]
     Name(String),
     #[error("fleet.ca-file: {0}")]
     Tls(#[from] rustls::Error),

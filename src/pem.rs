@@ -15,7 +15,7 @@ pub(crate) enum PemError {
     Line(usize),
     #[error("the base64 of the block at line {0} is not complete")]
     Base64(usize),
-    #[error("the block at line {0} has no separate line that begins with -----END")]
+    #[error("the block at line {0} has no separate -----END line with the label of its -----BEGIN line")]
     NoEnd(usize),
     #[error("line {0} is not a whole -----BEGIN line")]
     Begin(usize),

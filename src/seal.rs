@@ -91,7 +91,8 @@ pub enum SealError {
     Unfit(PathBuf),
     #[error(
         "the checkpoint covers none of the lines with the id {0}. Either they are not sealed yet: run `robotgate seal`, \
-         or name a later checkpoint. Or they were changed after they were sealed: `robotgate seal verify` shows this"
+         or name a later checkpoint. Or they were changed after they were sealed: `robotgate seal verify` shows this. \
+         Or the folder seals another log: name the right one with --folder"
     )]
     NotCovered(String),
 }

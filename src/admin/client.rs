@@ -60,20 +60,20 @@ struct Talk {
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error(
-        "with cache.persist = false the proxy keeps nothing on disk, and this command cannot read the proxy's memory. \
-         Remove persist from the configuration to keep robots.txt files on disk"
+        "with cache.persist = false there is no cache file, and this command cannot read the proxy's memory. Remove \
+         persist from the configuration to have a cache file"
     )]
     NotKept,
     #[error("there is no cache file at {}; if a proxy runs with another configuration, name it with --config; if it runs \
          as another user, run this command as that user", .0.display())]
     Nothing(PathBuf),
     #[error(
-        "{} is in use by a process that does not answer on the socket {}: a robotgate that could not create the \
-         socket (its log says so), or another program. Stop it, then try again", .path.display(), .socket.display()
+        "{} is in use by a process that does not answer on the socket {}: a robotgate that is starting (wait), one that \
+         could not create the socket (its log says why), or another program (stop it)", .path.display(), .socket.display()
     )]
     Locked { path: PathBuf, socket: PathBuf },
     #[error(
-        "the proxy at {} answers only the user that it runs as: run the command as that user, or with sudo",
+        "no access to {}: only the user that the proxy runs as may use it; run the command as that user, or with sudo",
         .0.display()
     )]
     Denied(PathBuf),

@@ -40,7 +40,8 @@ pub enum ServerTlsError {
     #[error("proxy.tls.key: {} contains no private key in PEM form", .0.display())]
     NoKey(PathBuf),
     #[error(
-        "proxy.tls: {} is not the key of the certificate in {}; name the pair that belongs together",
+        "proxy.tls: {} is not the key of the first certificate in {}; name the pair that belongs together, and put the \
+         proxy's own certificate first",
         key.display(),
         certificate.display()
     )]

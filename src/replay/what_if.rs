@@ -81,7 +81,9 @@ pub enum Unknown {
     NoLookup,
     #[error("the last fetch got no robots.txt, and the new configuration may treat that differently")]
     Failing,
-    #[error("the robots.txt was still being fetched, so the decision depended on robots.wait, which may differ now")]
+    #[error(
+        "robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may differ now"
+    )]
     Waiting,
     #[error("the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel")]
     Intercepted,

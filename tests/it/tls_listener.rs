@@ -268,7 +268,7 @@ async fn invalid_certificate_and_key_files_are_errors_at_the_start() {
     let (certificate, _) = Certificate::of(&[PROXY]).to_pem();
     let (_, key) = Certificate::of(&[PROXY]).to_pem();
     for (what, certificate, key) in [
-        ("is not the key of the certificate", certificate.clone(), key),
+        ("is not the key of the first certificate", certificate.clone(), key),
         ("contains no private key", certificate.clone(), certificate.clone()),
         ("contains no certificate", String::new(), String::new()),
     ] {
@@ -363,5 +363,8 @@ async fn check_reports_the_same_errors_as_a_start() {
     fs::write(gate.file("proxy-key.pem"), key).unwrap();
     let (code, output) = check();
     assert_eq!(code, Some(1));
-    assert!(output.contains("is not the key of the certificate in"), "{output}");
+    assert!(
+        output.contains("is not the key of the first certificate in"),
+        "{output}"
+    );
 }

@@ -31,7 +31,10 @@ pub(super) enum Problem {
          pages out (DNS rebinding)"
     )]
     Host,
-    #[error("this path requires a token, but the running configuration has no admin.token-file")]
+    #[error(
+        "without admin.token-file, robotgate answers only at loopback addresses such as 127.0.0.1; ask there, or set \
+         admin.token-file"
+    )]
     Remote,
     #[error("requests from web pages of other origins are refused")]
     CrossSite,

@@ -76,7 +76,7 @@ pub(super) enum BadLine {
     NotAString(&'static str),
     #[error("the field `{0}` is a string that is not Unicode text")]
     NotText(&'static str),
-    #[error("the line has neither `robots` nor `robots_b64`; send one of them")]
+    #[error("the line has no text in `robots` or `robots_b64`; send one of them")]
     NoRobots,
     #[error("the line has both `robots` and `robots_b64`; send one of them")]
     TwoRobots,

@@ -40,7 +40,7 @@ fn a_bad_line_is_reported_and_the_others_are_decided() {
     {"error":"the line is not UTF-8","input_line":5}
     {"id":2,"agent":"a","url":"/","error":"the field `robots` is not a string","input_line":6}
     {"agent":"a","url":"/","error":"the line has both `robots` and `robots_b64`; send one of them","input_line":7}
-    {"agent":"a","url":"/","error":"the line has neither `robots` nor `robots_b64`; send one of them","input_line":8}
+    {"agent":"a","url":"/","error":"the line has no text in `robots` or `robots_b64`; send one of them","input_line":8}
     {"agent":"a","url":"/","error":"the field `robots_b64` is not base64: invalid symbol at 0","input_line":9}
     {"agent":"a","url":"/\ud800","error":"the field `url` is a string that is not Unicode text","input_line":10}
     {"error":"the line ends before its JSON does; a \"}\" or a quote is missing","input_line":11}

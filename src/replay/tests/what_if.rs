@@ -517,7 +517,7 @@ fn the_effect_of_a_changed_wait_or_pace_is_not_guessed() {
     );
     assert_eq!(
         found(&line, Some(&old), &wait, None),
-        "unknown: the robots.txt was still being fetched, so the decision depended on robots.wait, which may differ now"
+        "unknown: robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may differ now"
     );
     for (change, with_old, without) in [(&pace, true, true), (&wait, false, false)] {
         assert_eq!(

@@ -37,7 +37,7 @@ async fn the_command_says_that_persist_is_off() {
     assert!(
         output
             .errors
-            .starts_with("robotgate: with cache.persist = false the proxy keeps nothing on disk"),
+            .starts_with("robotgate: with cache.persist = false there is no cache file"),
         "{output:?}"
     );
     assert_eq!(output.code, Some(1));

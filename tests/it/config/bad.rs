@@ -341,7 +341,8 @@ fn roots_without_a_certificate_are_refused() {
         ),
         (
             good.replace("END", "ND"),
-            "cannot be read: the block at line 1 has no separate line that begins with -----END".to_owned(),
+            "cannot be read: the block at line 1 has no separate -----END line with the label of its -----BEGIN line"
+                .to_owned(),
         ),
         (
             block("AAAA"),
