@@ -266,8 +266,8 @@ impl Config {
             .collect()
     }
 
-    /// Returns each bot without `robots-agents` whose `user-agents` name products, but not the bot's name, with the
-    /// first of these products. Sites may have rules for the products instead.
+    /// Returns the bots, except exempt ones, that have no `robots-agents` and whose `user-agents` name products, but
+    /// not the bot's name; each with the first of these products. Sites may have rules for that product instead.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);

@@ -131,7 +131,7 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
         .identify_by(fields, &Proof::Assumed, config.identity.required)
     {
         Identity::Bot(bot) if bot.accepted_proofs.are_required() => bot.accepted_proofs.kinds().to_string(),
-        // The configuration of the bot demands no proof, but `identity.required` demands one of every client.
+        // The bot's own configuration requires no proof, but with `identity.required`, every client needs one.
         _ => "a credential, a certificate or an address in one of its networks".to_owned(),
     }
 }

@@ -135,8 +135,8 @@ pub struct FinishedFetch<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error(
-        "the limit of robots.txt fetches under way for one client, or for all operators together, is reached \
-         (proxy.max-client-fetches, or less if `ulimit -n` is low)"
+        "too many robots.txt fetches are under way for one client, or for all operators together (the limit is \
+         proxy.max-client-fetches, or less if `ulimit -n` is low); try again later"
     )]
     TooManyFetches,
     #[error("the audit log cannot be written, so robotgate fetches no robots.txt")]

@@ -172,7 +172,7 @@ impl Metrics {
         self.audit_wait.observe(waited);
     }
 
-    /// Counts once for each vocabulary, even if several of its statements forbid the purpose.
+    /// Counts a forbidden purpose once for each vocabulary, even if several statements of the vocabulary forbid it.
     fn forbidden(&self, said: &[UseStatement]) {
         for (at, statement) in said.iter().enumerate().filter(|(_, statement)| !statement.allowed) {
             let is_same = |other: &UseStatement| {
@@ -255,7 +255,8 @@ impl Metrics {
     }
 
     fn decisions_of(&self, name: &Arc<str>) -> Arc<Decisions> {
-        // A bot with such a name shares these counters, because no two series may have the same labels.
+        // A bot with the name `other` or `none` gets the counters of this label, because no two series may have equal
+        // labels.
         if **name == *OTHER || **name == *NONE {
             return if **name == *OTHER {
                 self.other.clone()

@@ -109,7 +109,8 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Does nothing if this robotgate sent the origin no requests lately: the fleet's server reports the pause again.
+    /// Does nothing if this robotgate sent the origin no requests lately. The next request to the origin learns of the
+    /// pause when it asks the fleet's server for a slot.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {

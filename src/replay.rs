@@ -37,8 +37,8 @@ pub enum ReplayOutcome {
     Same,
     /// The line differs from the new decision or contradicts itself, in these fields.
     Different(Vec<Difference>),
-    /// The address or port of the site, the client's proof or the pace decided. The log does not have what is needed to
-    /// decide that again.
+    /// The decision depended on the address or port of the site, on the client's proof or on the pace. The log does not
+    /// have what is needed to decide that again.
     AsLogged,
     NotReplayable(Missing),
 }
@@ -136,8 +136,8 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     }
 }
 
-/// Returns whether the address or port of the site, the client's proof or the pace decided. A replay cannot decide that
-/// again.
+/// Returns whether the decision depended on the address or port of the site, on the client's proof or on the pace. A
+/// replay cannot decide that again.
 pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
     matches!(logged.basis(), Some(Basis::Network | Basis::Clock))
 }

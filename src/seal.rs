@@ -69,7 +69,10 @@ pub enum SealError {
     Locked(PathBuf),
     #[error("{}: nothing is sealed here yet; seal a log first, or name the right folder with --folder or --config", .0.display())]
     Empty(PathBuf),
-    #[error("{}: this seal folder has no public key that --key names", .0.display())]
+    #[error(
+        "{}: this seal folder has none of the public keys that --key names; it may be the folder of another log, or \
+         somebody may have replaced it", .0.display()
+    )]
     Untrusted(PathBuf),
     #[error("{}: the private key with the id {id} is missing; restore it, or seal into a new folder", path.display())]
     NoKey { path: PathBuf, id: String },
@@ -87,7 +90,10 @@ pub enum SealError {
     OldCheckpoint(PathBuf),
     #[error("no line in these logs has the id {0}")]
     NoLine(String),
-    #[error("{}: the tree in the folder does not begin with the lines of this checkpoint", .0.display())]
+    #[error(
+        "{}: the lines that this checkpoint covers are not the first ones that are sealed in the folder. Probably, the \
+         folder is an old backup, or somebody changed or removed sealed lines and sealed the log again", .0.display()
+    )]
     Unfit(PathBuf),
     #[error(
         "the checkpoint covers none of the lines with the id {0}. Either they are not sealed yet: run `robotgate seal`, \

@@ -143,7 +143,8 @@ impl Store {
         usize::try_from(share).unwrap_or(usize::MAX)
     }
 
-    /// Ends the waits after failed fetches: the next request for such an origin fetches the robots.txt again.
+    /// Ends the waits after failed fetches. If an origin's last fetch failed, the next request for the origin starts
+    /// another fetch.
     pub fn retry_failures(&self) {
         self.retry_from
             .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);

@@ -64,8 +64,10 @@ pub enum AdminError {
          persist from the configuration to have a cache file"
     )]
     NotKept,
-    #[error("there is no cache file at {}; if a proxy runs with another configuration, name it with --config; if it runs \
-         as another user, run this command as that user", .0.display())]
+    #[error(
+        "there is no cache file at {}; if a proxy runs with another configuration, name that configuration with \
+         --config; if the proxy runs as another user, run this command as that user", .0.display()
+    )]
     Nothing(PathBuf),
     #[error(
         "{} is in use by a process that does not answer on the socket {}: a robotgate that is starting (wait), one that \

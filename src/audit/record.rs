@@ -126,7 +126,7 @@ fields! {
         pub new_text: bool,
         /// Until when `holds` is valid; for a failure, when robotgate may fetch again.
         pub robots_expires: Option<Timestamp>,
-        /// When the first failed fetch since the last success ended; `null` if the last fetch did not fail.
+        /// The end of the first failed fetch after the last success; `null` if the last fetch did not fail.
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
         /// The number of the configuration: 1 at the start, one more after each reload that succeeds.

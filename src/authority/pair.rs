@@ -158,7 +158,12 @@ impl<'a> Pair<'a> {
             let path = unfinished(path);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove a leftover temporary file");
+                    tracing::warn!(
+                        path = %path.display(),
+                        %error,
+                        "cannot remove a temporary file, which may contain the authority's private key; delete this \
+                         file"
+                    );
                 }
                 _ => {}
             }

@@ -225,7 +225,7 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     }
     out.push('\n');
     for note in notes.iter().chain(&hint) {
-        let _ = writeln!(out, "# NOTE: {}", note.replace('\n', "\n#   "));
+        let _ = writeln!(out, "# NOTE: {}", note.replace('\n', "\n# "));
     }
     out.push_str(&text);
     if !intercepts {
@@ -296,9 +296,9 @@ fn unreadable(path: &Path, given: bool, sources: &Sources) -> Option<String> {
     let shown = path.display();
     let export = export(sources);
     let get = format!(
-        "get the certificate from the proxy. On its machine, as its user or root, with its configuration (--config):\n\
-         {export}\nOn any machine:\ncurl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\n\
-         Then name the copy with --ca FILE"
+        "get the certificate from the proxy, and name the copy with --ca FILE. On the proxy's machine, as its user or \
+         root, with its configuration (--config):\n  {export}\nOr on any machine:\n  \
+         curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem"
     );
     match fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && given => {

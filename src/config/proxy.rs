@@ -96,15 +96,16 @@ pub struct ClientLimits {
     pub client_connections: usize,
     /// Maximum number of requests of one client at the same time. A tunnel counts as one request.
     pub client_requests: usize,
-    /// Maximum number of robots.txt fetches of one client that run or wait for a permit at the same time.
+    /// Maximum number of fetches of one client, of robots.txt and `tdmrep.json` files, that run or wait for a permit at
+    /// the same time.
     pub client_fetches: usize,
-    /// Maximum number of new hosts per minute for which one client can make robotgate issue a certificate.
+    /// Maximum number of certificates per minute, on average, that one client's CONNECTs can make robotgate issue.
     pub client_leaves: u32,
     /// After this number of requests on one connection, robotgate closes the connection gracefully.
     pub connection_requests: u32,
     /// Maximum number of requests at the same time on one HTTP/2 connection.
     pub http2_streams: u32,
-    /// How many requests a client may cancel within ten seconds on one HTTP/2 connection.
+    /// How many requests a client may cancel on one HTTP/2 connection in ten seconds on average.
     pub http2_resets: u32,
 }
 

@@ -139,8 +139,8 @@ impl Fetched {
 // === impl Meaning ===
 
 impl Meaning {
-    /// Returns what `received` means for the robots.txt. Unlike in RFC 9309, a 206 is a failure, as is a 429 under the
-    /// profile `google`; with `policy.soft_404`, a 5xx with a "not found" page is none.
+    /// Returns what `received` means for the robots.txt. Unlike in RFC 9309, a 206 is a failure, and so is a 429 under
+    /// the profile `google`. With `policy.soft_404`, a 5xx with a "not found" page is no failure.
     pub fn of(received: &OriginResponse, policy: &Policy, at: SystemTime) -> Self {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }

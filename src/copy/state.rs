@@ -161,8 +161,8 @@ impl OriginState {
         let failing = self.failing.as_ref();
         let failing = failing.filter(|failing| !failing.last.is_prohibited() || failure.is_prohibited());
         let (since, attempts) = match failing {
-            // Keep `failing.since` even if `now` is earlier. If the clock was set back, `now` may be too early, and the
-            // failures would later seem to have lasted too long.
+            // Keep `failing.since` even if `now` is earlier: the clock may have been set back, and a series that starts
+            // at `now` could later seem to have lasted too long.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
             Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),

@@ -144,8 +144,9 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question whether a request for a URL is allowed, or its CONNECT if robotgate does not intercept it.
-    /// `exception` is the reason in the `[[https.tunnel]]` entry for the host.
+    /// Creates the question whether a request for a URL is allowed. For an `https` URL whose CONNECT robotgate does not
+    /// intercept, the question is whether the CONNECT is allowed. `exception` is the reason in the `[[https.tunnel]]`
+    /// entry for the host.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);

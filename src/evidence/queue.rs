@@ -116,7 +116,8 @@ impl Queue {
         }
     }
 
-    /// Queues the data of a failed write again. Returns the channels to all callers that wait, also to later ones.
+    /// Queues the data of a failed write again. Returns the channels to all callers that wait, including those that
+    /// came during the write.
     pub(super) fn give_back(&mut self, mut taken: TakenTexts) -> Vec<oneshot::Sender<bool>> {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);

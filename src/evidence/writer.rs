@@ -225,8 +225,9 @@ impl Shared {
         self.queue.lock().forget_all();
         tracing::warn!(
             path = %self.path.display(),
-            "the store of evidence was deleted or replaced. Decisions that are based on its texts cannot be replayed \
-             without the old file. robotgate stores each text again when it next fetches the robots.txt"
+            "the store of evidence was deleted or replaced. Decisions that are based on a robots.txt, tdmrep.json or \
+             configuration that only the old file has cannot be replayed without the old file. robotgate stores each \
+             robots.txt and tdmrep.json again when it next fetches it"
         );
     }
 
@@ -278,15 +279,17 @@ impl Shared {
         if !outcome.expired.is_empty() {
             tracing::info!(
                 texts = outcome.expired.len(),
-                "removed texts from the store of evidence, because they were not used for longer than evidence.keep"
+                "removed texts (robots.txt files, tdmrep.json files or configurations) from the store of evidence, \
+                 because they were not used for longer than evidence.keep"
             );
         }
         if !outcome.crowded_out.is_empty() && writer.told_crowded != day {
             writer.told_crowded = day;
             tracing::warn!(
                 texts = outcome.crowded_out.len(),
-                "the store of evidence reached evidence.max-bytes, so robotgate removed the texts that have been out of \
-                 use for the longest time. Decisions that are based on these texts cannot be replayed"
+                "the store of evidence reached evidence.max-bytes, so robotgate removed the texts (robots.txt files, \
+                 tdmrep.json files or configurations) that have been out of use for the longest time. Decisions that \
+                 are based on these texts cannot be replayed; to keep more, raise evidence.max-bytes"
             );
         }
     }

@@ -31,8 +31,8 @@ pub enum Name {
     Operators,
 }
 
-/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits; any further slow fetch ends
-/// early if a fetch of the same requester, or of one with fewer running fetches, waits.
+/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. Any further slow fetch ends
+/// early if another fetch waits whose requester is the same or has fewer running fetches.
 #[derive(Debug)]
 pub struct FetchLimiter {
     permits: Arc<FairSemaphore<Name>>,

@@ -65,8 +65,8 @@ impl Session {
             server,
             address,
             reused,
-            // If the idle timeout is not shorter than the total timeout, use a longer one than the latter, so that the
-            // total timeout ends the fetch.
+            // If the idle timeout is not shorter than the total timeout, wait a second more than the total timeout, so
+            // that the total timeout ends the fetch.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),

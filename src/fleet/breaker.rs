@@ -70,8 +70,8 @@ impl Breaker {
         was_closed
     }
 
-    /// Returns whether a failure that counts came after `time`, without a success after it, or the breaker is not
-    /// closed.
+    /// Returns whether a counted failure came after `time` and no call has succeeded since. Also returns `true` if the
+    /// breaker is not closed.
     pub(super) fn has_failed_since(self, time: Instant) -> bool {
         match self {
             Self::Closed { last, .. } => last.is_some_and(|last| last > time),

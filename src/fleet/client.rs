@@ -152,7 +152,8 @@ impl FleetClient {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
-                    // If the fleet's server refuses writes but not reads, the reads would reset the count of failures.
+                    // Open the breaker at the first of these errors. If the fleet's server refuses only writes, reads
+                    // would reset a count of failures.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
@@ -263,9 +264,9 @@ impl FleetClient {
         match (error, before) {
             (Some(error), None) => tracing::warn!(
                 %error,
-                "cannot subscribe to the messages of the fleet; robotgate tries again, and until then learns late that \
-                 another robotgate fetched a robots.txt or that a site asked for a pause, and does not learn that the \
-                 fleet forgets a site"
+                "cannot subscribe to the messages of the fleet; robotgate keeps trying. Until it succeeds, it learns \
+                 late that another robotgate fetched a robots.txt or that a site asked for a pause, and it does not \
+                 learn that an operator made the fleet forget a site"
             ),
             (None, Some(_)) => tracing::info!("subscribed to the messages of the fleet"),
             (Some(_), Some(_)) | (None, None) => {}

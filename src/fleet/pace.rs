@@ -98,8 +98,8 @@ impl Fleet {
         });
     }
 
-    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago and, if this
-    /// makes the pause longer, the other robotgates. `asked` and `spread` are as in
+    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago. If this
+    /// makes the pause longer, also tells the other robotgates. `asked` and `spread` are as in
     /// [`Limiter::note_busy`](crate::pace::Limiter::note_busy).
     pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
         if !self.is_used() {

@@ -51,7 +51,7 @@ pub enum TargetError {
     ThroughDiffers,
     #[error("the TLS handshake in the tunnel asks for a different host (SNI) from the CONNECT")]
     NameDiffers,
-    #[error("the method must be in capital letters; after the first, digits, - and _ are allowed, too")]
+    #[error("the method must begin with a capital letter, and have only capital letters, digits, - and _")]
     Method,
     #[error("the method is longer than {MAX_METHOD} bytes")]
     LongMethod,

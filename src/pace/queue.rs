@@ -96,8 +96,8 @@ impl<K: Eq, T> Queue<K, T> {
         Some(waiter.owner)
     }
 
-    /// Removes the first request for which `is_meant` is true. Also returns the gaps before it if it joined the queue
-    /// again.
+    /// Removes the first request for which `is_meant` is true. Also returns which gaps would come before the request if
+    /// it joined the queue again.
     pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
         let lines = self.lines.iter().enumerate();
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));

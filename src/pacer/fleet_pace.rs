@@ -28,7 +28,7 @@ pub(crate) struct FleetPace {
     pub(crate) size: u32,
 }
 
-/// A turn is kept until its slot even if the client leaves: a robotgate has at most one future slot at an origin.
+/// Keeps a turn until its slot even if the client leaves, so that a robotgate has at most one future slot at an origin.
 struct HeldTurn {
     /// `None` after `take`.
     turn: Option<Turn>,
@@ -90,8 +90,8 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // The server answered after `asked`. The gap begins at `asked`, so that this robotgate is not
-                        // slower than required.
+                        // `slot` counts from the server's answer, which came after `asked`. Count it from `asked`, so
+                        // that this robotgate is not slower than required.
                         break Some(asked + slot);
                     }
                 }

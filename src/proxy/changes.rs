@@ -153,8 +153,8 @@ impl RobotsChange {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the old and the new robots.txt and, if rules changed, decides recent requests by each of them. Blocks
-    /// for up to a few seconds.
+    /// Compares the old and the new robots.txt. If rules changed, decides recent requests by both files. Blocks for up
+    /// to a few seconds.
     fn compare(&self) -> (LineChanges, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());

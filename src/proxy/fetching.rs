@@ -272,9 +272,9 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Counts a fetch as a request to `origin`, and pauses requests if the last response is a 429 or 503. If another site
-/// sent this response, the pause is for that site only if it was asked for its own document, so that `origin` cannot
-/// slow it down.
+/// Counts a fetch as a request to `origin`. If the fetch ended with a 429 or 503, pauses requests to the site that sent
+/// it for its own document. For any other URL, pauses requests to `origin`, which could otherwise slow down another
+/// site by a redirect.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
     // Note the request again, so that the pace counts from the end of the fetch: connecting may have taken a while.
     pacer.note_request(origin);

@@ -40,8 +40,9 @@ enum LeafError {
     Limit(Limit),
 }
 
-/// Serves the requests inside a CONNECT to `origin`. If the CONNECT was logged as `refused`, refuses the requests in
-/// the tunnel instead, because most clients do not show people the response to a CONNECT.
+/// Serves the requests inside a CONNECT to `origin`. With `refused`, the log already says that the CONNECT is refused.
+/// The client still gets a 200 to it, and refusals to the requests in the tunnel, because most clients do not show
+/// people the response to a CONNECT.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,

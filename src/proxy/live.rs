@@ -103,7 +103,8 @@ impl Live {
                     %error,
                     output,
                     "some lines could not be written to the previous audit log, and cannot be moved to the new one; \
-                     robotgate keeps trying to write them to the previous log"
+                     robotgate keeps trying to write them to the previous log, so make that log writable again; lines \
+                     that are not written when robotgate stops are lost"
                 );
             }
             logs.push(before.audit.clone());

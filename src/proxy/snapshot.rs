@@ -78,8 +78,8 @@ fn disk_use(disk: &Disk) -> DiskUse {
     }
 }
 
-/// Returns the earliest end of the entries, even if it is in the past, so that the alert goes on until somebody removes
-/// the ended entry.
+/// Returns the earliest end of the entries, even if it is in the past, so that the alert in
+/// `conf/prometheus-alerts.yml` goes on until somebody removes the ended entry.
 fn first_end(entries: &[TunnelException]) -> Option<SystemTime> {
     entries.iter().map(|entry| entry.until).min()
 }

@@ -42,8 +42,8 @@ pub enum Finding {
     Decided(Effect, Box<Decision>),
     /// The change has nothing to do with this request.
     Unaffected,
-    /// The address or port of the site, the client's proof or the pace decided. The log does not have what is needed to
-    /// decide that again.
+    /// The decision depended on the address or port of the site, on the client's proof or on the pace. The log does not
+    /// have what is needed to decide that again.
     AsLogged,
     Unknown(Unknown),
 }
@@ -76,7 +76,7 @@ pub enum Unknown {
     NoTdmrep,
     #[error(
         "the logged decision used no robots.txt, and the store of evidence has none of the site from before the request: \
-         name a robots.txt for the site"
+         name a robots.txt for the site with --robots"
     )]
     NoLookup,
     #[error("the last fetch got no robots.txt, and the new configuration may treat that differently")]

@@ -36,8 +36,9 @@ impl Top {
     /// Subtracts a request that was counted before.
     pub(super) fn remove_one(&mut self, [first, second]: [&str; 2]) {
         let key = [kept(first), kept(second)].join(SEPARATOR);
-        // If the key was removed in the meantime, its request is among `others`.
-        let Some(known) = self.counts.get_mut(&*key) else {
+        // If the key was removed in the meantime, its request is among `others`, even if the key was added again.
+        let known = self.counts.get_mut(&*key);
+        let Some(known) = known.filter(|counts| counts.refused < counts.requests) else {
             self.others.requests = self.others.requests.saturating_sub(1);
             return;
         };
@@ -64,7 +65,8 @@ impl Top {
         if let Some(known) = self.counts.get_mut(&*self.scratch) {
             return known.add(counts);
         }
-        // Stored keys are shortened and escaped, so the search above never finds a long key or one with escapes.
+        // Stored keys are shortened and escaped, so the search above does not find a key that is too long or has to be
+        // escaped.
         let key = [kept(first), kept(second)].join(SEPARATOR);
         self.counts.entry(key.into()).or_default().add(counts);
         if self.counts.len() > MAX_KEYS {
@@ -206,6 +208,11 @@ mod tests {
         top.refuse_one(["early", ""]);
         let found = top.largest(usize::MAX, |counts| counts.refused);
         assert_eq!((found.rows[0].1.forwarded(), found.others.refused), (0, 2));
+
+        let others = found.others.requests;
+        top.remove_one(["early", ""]);
+        let found = top.largest(usize::MAX, |counts| counts.refused);
+        assert_eq!((found.rows[0].1.forwarded(), found.others.requests), (0, others - 1));
     }
 
     #[test]

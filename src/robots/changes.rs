@@ -62,8 +62,8 @@ pub struct ChangedStatement {
     pub kind: &'static str,
     /// See [`Statement::value`](super::Statement::value).
     pub value: String,
-    /// The agents that the statement is for; if they are many, only the first. Empty if the statement is for the whole
-    /// file, or if no user-agent line is above it.
+    /// The first agents that the statement is for, at most 21. Empty if the statement is for the whole file, or if no
+    /// user-agent line is above it.
     pub agents: Vec<String>,
 }
 

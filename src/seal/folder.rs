@@ -48,7 +48,7 @@ impl Folder {
         }
     }
 
-    /// If a partial file was removed, because it has become full, reads the full one.
+    /// Reads the full tile if the partial one was removed because the tile has become full.
     pub(super) fn hashes(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
         let prefix = prefix(name);
         for found in [name, name.full()] {

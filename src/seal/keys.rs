@@ -103,7 +103,7 @@ impl Chain {
     fn checked(&self, bytes: &[u8]) -> Result<(Checkpoint, &VerifierKey), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let mut error = NoteError::Unsigned;
-        // Both keys sign a rotation. Name the new one.
+        // The old and the new key both sign a rotation. Return the new one.
         for (at, key) in self.keys.iter().enumerate().skip(self.trusted_from).rev() {
             if checkpoint.origin != key.name() || !note.is_signed_by(key)? {
                 continue;

@@ -58,8 +58,9 @@ pub enum NoteError {
     #[error("no known key signed it")]
     Unsigned,
     #[error(
-        "do not trust it: somebody signed it with a key that was replaced when the tree had {0} entries, and its tree is \
-         larger; find out who has the old key, and restore the folder from one backup if this is its own checkpoint"
+        "do not trust this checkpoint: somebody signed it with a key that was replaced when {0} lines were sealed, but \
+         it covers more lines. Find out who has the old key. If this is the checkpoint in the seal's folder, restore the \
+         whole folder from one backup"
     )]
     Replaced(u64),
 }
@@ -238,7 +239,7 @@ impl fmt::Display for Checkpoint {
 const ED25519_TYPE: u8 = 1;
 /// The beginning of the extension line that contains a new key.
 const NEXT_KEY: &str = "next-key ";
-/// Maximum size of a note, in bytes. Leaves room for the signatures of many witnesses.
+/// Maximum size of a note, in bytes. Leaves room for many signatures.
 const MAX_NOTE: usize = 1024 * 1024;
 
 #[cfg(test)]

@@ -278,5 +278,6 @@ impl<'a> Writer<'a> {
 const MAX_ROUND: u64 = 65_536;
 /// If the log differs from its seal, how many of the newest entries to search for a line.
 const MAX_KNOWN: u64 = 10_000_000;
-/// How many sealed files are remembered if they are missing, as a file is for a moment while it is compressed.
+/// How many sealed files to remember even if they are missing. A file can be missing for a moment while it is
+/// compressed.
 const MAX_DONE: usize = 1_000;

@@ -199,7 +199,7 @@ pub(super) fn range_hash<E>(
 }
 
 /// Returns the inclusion proof of an entry in the tree of the first `size` entries (RFC 6962 §2.1.1), and the root that
-/// follows from `leaf` and this proof. `read` returns the tiles of a tree of `held` entries, at least `size`.
+/// follows from `leaf` and this proof. `read` returns the tiles of a tree of `held` entries; `held` is at least `size`.
 pub(super) fn inclusion_proof<E>(
     leaf: Sha256,
     entry: u64,

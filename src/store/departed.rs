@@ -62,5 +62,5 @@ impl Lifecycle<Origin, Held> for Departed {
     }
 }
 
-/// These tallies and their origins take about 1 MiB. The history reads them every few seconds.
+/// These tallies and their origins take about 1 MiB. [`crate::history`] gets their counts every few seconds.
 const MAX_DEPARTED: usize = 4096;

@@ -277,20 +277,21 @@ impl Store {
         };
         let Some(shared) = shared else { return flow };
         let shared = Arc::new(shared.shared());
+        let fetch_anyway = |flow| match flow {
+            ControlFlow::Break(()) => ControlFlow::Continue(None),
+            lease => lease,
+        };
         loop {
             let before = cached.state.load_full();
             // An operator made robotgate forget the origin in the meantime, so do not use the fleet's older copy.
             if cached.forgotten() != forgotten {
-                return match flow {
-                    ControlFlow::Break(()) => ControlFlow::Continue(None),
-                    lease => lease,
-                };
+                return fetch_anyway(flow);
             }
             let after = Arc::new(shared.resuming(&before));
             if let Some(copy) = after.last_copy()
                 && begun.fetcher.store_evidence(copy).await.is_err()
             {
-                return ControlFlow::Continue(None);
+                return fetch_anyway(flow);
             }
             if let (ControlFlow::Break(()), Some(reservation)) = (&flow, begun.reservation.take()) {
                 let shared = SharedCopy {

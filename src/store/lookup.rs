@@ -96,7 +96,7 @@ impl Store {
         }
     }
 
-    /// Corrects a state from disk for what has happened since it was written, such as a reload or a set clock.
+    /// Corrects a state from disk for what has happened since it was written, such as a reload or a jump of the clock.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
         let jumps = self.clocks.jumps();

@@ -68,7 +68,7 @@ static TABLE: LazyLock<ClientTable> = LazyLock::new(|| {
     let fragments = std::mem::take(&mut table.fragments);
     let expand = |text: &mut String| {
         for (name, fragment) in &fragments {
-            // A fragment ends with a line end, so replace the one after its placeholder too.
+            // A fragment ends with a line end, so also replace the line end after its placeholder.
             *text = text
                 .replace(&format!("{{{name}}}\n"), fragment)
                 .replace(&format!("{{{name}}}"), fragment);

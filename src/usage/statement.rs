@@ -74,7 +74,7 @@ impl UseStatement {
         }
     }
 
-    /// Returns what the site says in one line, such as `Content-Usage: train-ai=n`.
+    /// Returns in one line what the site says, such as `Content-Usage: train-ai=n`.
     #[must_use]
     pub fn text(&self) -> String {
         let (label, value) = (self.label, self.value());

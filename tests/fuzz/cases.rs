@@ -1,4 +1,4 @@
-//! Turns the cases in `tests/cases` that say whether a URL is allowed into inputs of the fuzz target `decide`.
+//! Makes inputs of the fuzz target `decide` from the cases in `tests/cases` that say whether a URL is allowed.
 
 use data_encoding::BASE64;
 use serde::Deserialize;

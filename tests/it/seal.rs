@@ -236,7 +236,7 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     let bad = seal(folder.path(), &["verify", "--key", stranger]).await;
     assert!(
         bad.errors
-            .contains("this seal folder has no public key that --key names"),
+            .contains("this seal folder has none of the public keys that --key names"),
         "{}",
         bad.errors
     );

@@ -204,7 +204,11 @@ pub(super) async fn forget(
         None => None,
     };
     if fleet_told == Some(false) {
-        tracing::warn!(%origin, "cannot tell the fleet's server to forget a site; the other robotgates keep their copies");
+        tracing::warn!(
+            %origin,
+            "cannot tell the fleet's server to forget a site, so the other robotgates keep their copies; repeat \
+             `robotgate cache forget` when robotgate is connected to the server"
+        );
     }
     context.live.generation().forget(&origin);
     match forgotten {

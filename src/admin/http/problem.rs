@@ -49,7 +49,7 @@ pub(super) enum Problem {
          robots.txt would apply again after a restart; see the operational log"
     )]
     Unwritten,
-    #[error("the answer took too long")]
+    #[error("robotgate did not answer within 60 s; try again, with fewer URLs if the request has many")]
     Overdue,
 }
 

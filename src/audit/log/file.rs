@@ -49,7 +49,11 @@ pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
 pub(super) fn begin_line(file: &mut File, path: &Path) -> io::Result<()> {
     if ends_inside_a_line(path) {
         // After a crash or a full disk, the last line can be incomplete.
-        tracing::warn!(path = %path.display(), "the last line of the audit log is incomplete; it stays as it is");
+        tracing::warn!(
+            path = %path.display(),
+            "the last line of the audit log is incomplete, as after a crash or a full disk; robotgate leaves this line \
+             as it is, and begins a new one"
+        );
         file.write_all(b"\n")?;
     }
     Ok(())

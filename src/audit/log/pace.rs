@@ -43,7 +43,7 @@ impl Coalescing {
         self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
     }
 
-    /// `lines` is the number of lines in the batch that requests waited for.
+    /// `lines` says for how many lines of the batch a request waited.
     pub(super) fn wrote(&mut self, lines: usize) {
         self.lonely = match lines {
             0 | 1 => self.lonely.wrapping_add(1).max(1),

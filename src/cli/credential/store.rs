@@ -126,8 +126,8 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
     format!("{text}{end}{line}\n")
 }
 
-/// Keeps the last line of the credential `name` if `all_but_last` is set. Returns the new text, and the number of
-/// removed lines, or `None` if `name` has no line.
+/// Removes the lines of the credential `name`; with `all_but_last`, all except the last. Returns the new text, and the
+/// number of removed lines, or `None` if `name` has no line.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
     let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();

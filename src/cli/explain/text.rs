@@ -216,8 +216,8 @@ fn verdict(
 /// Returns why bots may not reach the site, or that its Crawl-delay is too long.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
-        // If the host's resolved address is forbidden, but not its name, `prohibited` is not set, and the error of the
-        // fetch says why.
+        // If the host's name is allowed, but its resolved address is forbidden, the field `prohibited` is not set. Then
+        // the error of the fetch says why.
         Reason::Egress => decision.shown_error(),
         _ => decision.prohibited.clone(),
     }

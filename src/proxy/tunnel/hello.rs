@@ -162,8 +162,8 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the first handshake message in `records`, as far as it has arrived, with all bytes of the record in which it
-/// ends. Also returns the total length of the records up to that one.
+/// Returns the first handshake message in `records`, as far as it has arrived. It includes what follows the message in
+/// its last record. Also returns the total length of the records up to the end of that record.
 ///
 /// Skips alerts, because a server may send a warning first.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {

@@ -177,7 +177,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             text(),
             BOT_A,
             "unknown: the logged decision used no robots.txt, and the store of evidence has none of the site from before \
-             the request: name a robots.txt for the site",
+             the request: name a robots.txt for the site with --robots",
         ),
         (
             "",
@@ -186,7 +186,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             text(),
             "identity.unidentified = 'wildcard'",
             "unknown: the logged decision used no robots.txt, and the store of evidence has none of the site from before \
-             the request: name a robots.txt for the site",
+             the request: name a robots.txt for the site with --robots",
         ),
         (
             "A",

@@ -202,7 +202,7 @@ fn refused(report: &Report, most: usize) -> Section {
 }
 
 fn refused_bots(report: &Report, most: usize) -> Section {
-    by_reason_and_bot("refused_bot", "Refused, by bot and reason", &report.refused_bots, most)
+    by_reason_and_bot("refused_bot", "Refused, by reason and bot", &report.refused_bots, most)
 }
 
 fn not_enforced(report: &Report, most: usize) -> Section {

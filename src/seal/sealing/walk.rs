@@ -50,7 +50,7 @@ impl Walk {
         }
     }
 
-    /// `entry` is the number of the entry that belongs to the line.
+    /// `entry` is the number of the entry that belongs to the next line.
     pub(super) fn next_entry(&mut self, entry: u64) -> Result<Option<Sha256>, SealError> {
         if let Some((lines, position)) = &mut self.now {
             let start = lines.offset;

@@ -50,7 +50,7 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
     fs::write(bench.file("seal/checkpoint"), forged).unwrap();
     let error = verify(&[]).unwrap_err().to_string();
     assert!(
-        error.contains("a key that was replaced when the tree had 10 entries"),
+        error.contains("a key that was replaced when 10 lines were sealed"),
         "{error}"
     );
     let error = verify(&[&newest]).unwrap_err().to_string();

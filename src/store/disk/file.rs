@@ -153,7 +153,8 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets those of the `limit` origins from `start` on whose state was last useful before `oldest`.
+    /// Looks at up to `limit` origins from the name `start` on, and forgets those whose state was last useful before
+    /// `oldest`.
     pub fn collect(&self, oldest: SystemTime, start: &str, limit: usize) -> Result<Collected, FileError> {
         let mut collected = Collected::default();
         let mut old = HashMap::new();

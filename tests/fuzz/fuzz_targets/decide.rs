@@ -2,7 +2,7 @@
 //! checks the other properties in `tests/it/robots/invariants.rs`, and limits the work and the memory.
 //!
 //! An input is readable text: the agent in the first line, the URL in the second, and the file from the third line on.
-//! Each start adds the cases in `tests/cases` that say whether a URL is allowed to the corpus.
+//! Each start adds cases to the corpus: those in `tests/cases` that say whether a URL is allowed.
 
 #![no_main]
 

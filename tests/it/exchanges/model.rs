@@ -176,8 +176,8 @@ fn the_response_matches_the_origins(ask: &Ask, id: &str, got: &Message) -> Resul
     ensure(content.starts_with(&got.content), || {
         format!("the content of {id} was changed: {:?}", got.content)
     })?;
-    // The client knows that a response with another `end` is incomplete. Whether one that ends with the connection is
-    // complete, the client cannot know.
+    // With any other `end`, the client knows that the response is incomplete. With `UntilClose`, it cannot know whether
+    // the response is complete.
     if got.end != End::Complete || got.framing == strict::Framing::UntilClose {
         return Ok(());
     }

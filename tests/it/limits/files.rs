@@ -43,7 +43,8 @@ async fn a_crawl_of_many_sites_leaves_open_files_for_clients() {
 
 #[tokio::test]
 async fn start_and_reload_warn_of_a_limit_that_needs_too_many_open_files() {
-    // Without the reserved files, there is room for (4096 - 64 - 2 * 128) / 2 connections.
+    // 64 files are reserved and 2 * 128 are for idle connections, so there is room for (4096 - 64 - 2 * 128) / 2 client
+    // connections.
     let at = |files: usize, config: &str| Gate::builder().open_files(files).config(config).start();
     let warned = |gate: &Gate| -> Vec<String> {
         let log = gate.log();

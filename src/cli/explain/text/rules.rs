@@ -111,8 +111,8 @@ fn losers(why: &Why<'_>, width: usize, paint: Paint, out: &mut String) -> Result
     more(all.len(), shown.len(), "rule", out)
 }
 
-/// A rule that does not match is shown only if the path fits more of its pattern than the first `/`, or all of it
-/// except the final `$`.
+/// A rule that does not match is shown only if the path fits at least two bytes of its pattern before the first `*`, or
+/// all of its pattern (at least two bytes) except the final `$`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     let pattern = &*other.rule.pattern;
     match other.lost {

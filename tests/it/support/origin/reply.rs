@@ -124,7 +124,7 @@ impl Reply {
         self
     }
 
-    /// Sends no Content-Length and not the body of the message. The content is what the steps send, until they close
+    /// Leaves out the Content-Length and the body of the message. The content is what the steps send until they close
     /// the connection, or over HTTP/2 the stream.
     pub fn without_message_body(mut self) -> Self {
         self.message_mut().framed = false;
