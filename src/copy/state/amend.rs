@@ -9,9 +9,8 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Merges this state with an `earlier` one, such as the state on disk, and keeps the newer response. If this state
-    /// has no response, the failures of both form one series; if `earlier` is in fact as new or newer, and was read
-    /// with the same profile, it replaces this state.
+    /// Merges this state with another one of the same origin, normally an `earlier` one from the disk. Keeps the newer
+    /// response. If this state has no response, the failures of both form one series.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down. So treat two fetches that ended at most a millisecond apart as the same

@@ -6,7 +6,7 @@ use super::{
     races::{Row, Sample},
 };
 
-/// Formats the table of a race.
+/// Formats the table that compares the proxies.
 pub fn race(rows: &[Row]) -> String {
     let of = |kind| rows.iter().find(|row| row.kind == kind);
     let (squid, bare) = (of(Kind::SQUID), of(Kind::Bare));

@@ -173,7 +173,8 @@ fn a_refusal_for_a_prohibited_address_says_its_kind() {
     let error_type = ("error".to_owned(), "destination_ip_prohibited".to_owned());
     assert_eq!(params, [error_type, ("details".to_owned(), format!("\"{error}\""))]);
     let detail = json(&answer)["detail"].as_str().expect("a text").to_owned();
-    assert_eq!(detail, format!("{} {error}.", Reason::Egress.sentence()));
+    let sentence = Reason::Egress.sentence().trim_end_matches('.');
+    assert_eq!(detail, format!("{sentence}: {error}."));
 }
 
 #[test]
