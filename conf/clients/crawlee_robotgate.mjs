@@ -31,8 +31,9 @@ export function stopAtRefusal({ request, response, log }) {
   const reason = refusal(decision);
   if (reason === null) return;
   // Robots-Decision names the rule, but not why a site is closed or its robots.txt is unreachable.
-  const details = /details="((?:[^"\\]|\\.)*)"/.exec(headers["proxy-status"] ?? "")?.[1];
-  const refused = `robotgate refused ${request.url}: ${decision}${details ? ` (${details})` : ""}`;
+  const details = reason === "rule" ? null : /details="((?:[^"\\]|\\.)*)"/.exec(headers["proxy-status"] ?? "");
+  const cause = details ? ` (${details[1].replace(/\\(.)/g, "$1")})` : "";
+  const refused = `robotgate refused ${request.url}: ${decision}${cause}`;
   log.warning(refused, { reason });
   // These refusals are temporary. With `usage` and Retry-After, robotgate is still fetching the site's tdmrep.json.
   const isTemporary =

@@ -93,8 +93,10 @@ class RobotgateMiddleware:
         if reason == "unreachable" and response.status == 503:
             return response  # RetryMiddleware tries again.
         # Robots-Decision names the rule, but not why a site is closed or its robots.txt is unreachable.
-        details = DETAILS.search(response.headers.get("Proxy-Status", b"").decode("latin-1"))
-        raise self.refused(request, reason, f"{decision} ({details[1]})" if details else decision)
+        status = response.headers.get("Proxy-Status", b"").decode("latin-1")
+        details = None if reason == "rule" else DETAILS.search(status)
+        cause = " (" + re.sub(r"\\(.)", r"\1", details[1]) + ")" if details else ""
+        raise self.refused(request, reason, decision + cause)
 
     def process_exception(self, request, exception, spider=None):
         # Of the response to a refused CONNECT, Scrapy keeps only the status and the reason phrase.

@@ -210,19 +210,15 @@ impl AuditLog {
     }
 
     /// Switches to `output` if this log's own output accepts nothing. The lines that wait and all later lines then go
-    /// to `output`. Lines in the text format are lost instead, because `output` can be a file, which gets only JSON.
+    /// to `output`. Lines in the text format keep waiting for this log's own output, because a file gets only JSON.
     ///
     /// # Errors
     /// Fails if `output` cannot be opened. The lines then keep waiting for this log's own output.
     pub fn divert(&self, output: &Output) -> Result<(), AuditError> {
         let is_stuck = self.is_stalled() || self.shared.state.lock().failing;
-        match &self.text {
-            Some(_) if is_stuck => self.end(),
-            None if is_stuck => {
-                let (file, path) = open(output)?;
-                self.switch_sink(Sink::new(file, path.as_deref()));
-            }
-            _ => {}
+        if is_stuck && self.text.is_none() {
+            let (file, path) = open(output)?;
+            self.switch_sink(Sink::new(file, path.as_deref()));
         }
         Ok(())
     }

@@ -172,4 +172,4 @@ To check many URLs, use xargs, or ask a running proxy: docs/admin-api.md, \"Many
 Try it:
   robotgate explain --agent ExampleBot/1.0 'https://www.google.com/search?q=robots'
   robotgate explain --agent ExampleBot/1.0 https://example.com/private --robots robots.txt
-  xargs -n 1 robotgate explain --agent ExampleBot/1.0 --robots robots.txt < urls.txt";
+  xargs -d '\\n' -n 1 robotgate explain --agent ExampleBot/1.0 --robots robots.txt < urls.txt";

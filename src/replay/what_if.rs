@@ -76,13 +76,13 @@ pub enum Unknown {
     NoTdmrep,
     #[error(
         "the logged decision used no robots.txt, and the store of evidence has none of the site from before the request: \
-         name a robots.txt for the site with --robots"
+         name a robots.txt for the site"
     )]
     NoLookup,
     #[error("the last fetch got no robots.txt, and the new configuration may treat that differently")]
     Failing,
     #[error(
-        "robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may differ now"
+        "robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may have changed"
     )]
     Waiting,
     #[error("the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel")]

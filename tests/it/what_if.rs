@@ -172,7 +172,7 @@ async fn a_decision_that_would_need_an_unknown_robots_txt_is_reported() {
 }
 
 const NONE_THEN: &str = "the logged decision used no robots.txt, and the store of evidence has none of the site from before \
-                         the request: name a robots.txt for the site with --robots";
+                         the request: name a robots.txt for the site";
 
 #[tokio::test]
 async fn a_decision_without_a_robots_txt_gets_the_one_that_the_site_had_then() {

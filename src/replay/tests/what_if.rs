@@ -177,7 +177,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             text(),
             BOT_A,
             "unknown: the logged decision used no robots.txt, and the store of evidence has none of the site from before \
-             the request: name a robots.txt for the site with --robots",
+             the request: name a robots.txt for the site",
         ),
         (
             "",
@@ -186,7 +186,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             text(),
             "identity.unidentified = 'wildcard'",
             "unknown: the logged decision used no robots.txt, and the store of evidence has none of the site from before \
-             the request: name a robots.txt for the site with --robots",
+             the request: name a robots.txt for the site",
         ),
         (
             "A",
@@ -517,7 +517,7 @@ fn the_effect_of_a_changed_wait_or_pace_is_not_guessed() {
     );
     assert_eq!(
         found(&line, Some(&old), &wait, None),
-        "unknown: robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may differ now"
+        "unknown: robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may have changed"
     );
     for (change, with_old, without) in [(&pace, true, true), (&wait, false, false)] {
         assert_eq!(
