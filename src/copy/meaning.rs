@@ -146,11 +146,11 @@ impl Meaning {
     }
 
     /// Returns a failure in place of [`NoRobots`](Self::NoRobots) if [`is_refused_ftp_login`] returns true and the
-    /// origin has a `current` copy with rules. Otherwise, returns `self`.
+    /// origin may have earlier rules. Otherwise, returns `self`.
     #[must_use]
-    pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
+    pub fn unless_doubtful(self, scheme: Scheme, status: u16, may_have_rules: bool) -> Self {
         match self {
-            Self::NoRobots if is_refused_ftp_login(scheme, status) && current.is_some() => {
+            Self::NoRobots if is_refused_ftp_login(scheme, status) && may_have_rules => {
                 Self::Failed(FetchError::Status(status).into())
             }
             meaning => meaning,
@@ -271,18 +271,14 @@ mod tests {
 
     #[test]
     fn a_refused_ftp_login_keeps_known_rules() {
-        let policy = Policy::default();
-        let now = SystemTime::UNIX_EPOCH;
-        let rules = Arc::new(RobotsCopy::new(policy.profile, b"Disallow: /", now));
-        let (known, unknown) = (Some(&rules), None);
         let failed = Meaning::Failed(FetchError::Status(403).into());
-        for (scheme, status, known, expected) in [
-            (Scheme::Ftp, 403, known, failed),
-            (Scheme::Ftp, 403, unknown, Meaning::NoRobots),
-            (Scheme::Ftp, 404, known, Meaning::NoRobots),
-            (Scheme::Https, 403, known, Meaning::NoRobots),
+        for (scheme, status, may_have_rules, expected) in [
+            (Scheme::Ftp, 403, true, failed),
+            (Scheme::Ftp, 403, false, Meaning::NoRobots),
+            (Scheme::Ftp, 404, true, Meaning::NoRobots),
+            (Scheme::Https, 403, true, Meaning::NoRobots),
         ] {
-            let found = Meaning::NoRobots.unless_doubtful(scheme, status, known);
+            let found = Meaning::NoRobots.unless_doubtful(scheme, status, may_have_rules);
             assert_eq!(found, expected, "{scheme} {status}");
         }
     }

@@ -17,7 +17,9 @@ use super::{
     tally::Tally,
 };
 use crate::{
-    copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy, SiteDocument},
+    copy::{
+        Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy, SiteDocument, is_refused_ftp_login,
+    },
     fetch::{Fetch, FetchPermit, FinishedFetch, Learned, LookupError, SharedCopy, Traced},
     fleet::{CopyOrLease, Fleet, Lease},
     origin::Origin,
@@ -201,7 +203,9 @@ impl Store {
         loop {
             let forgotten = cached.forgotten();
             let before = cached.state.load_full();
-            let meaning = meaning.clone().unless_doubtful(origin.scheme, status, before.current());
+            // Rules that could not be read from the disk yet may exist, too.
+            let may_have_rules = before.current().is_some() || (self.disk.is_some() && !cached.is_recalled());
+            let meaning = meaning.clone().unless_doubtful(origin.scheme, status, may_have_rules);
             let after = Arc::new(before.after(meaning, status, freshness, now, spread, &policy));
             let is_stored = match after.last_copy() {
                 Some(copy) => fetcher.store_evidence(copy).await.is_ok(),
@@ -220,22 +224,19 @@ impl Store {
                 fetcher.finished(&finished, reservation);
             }
             if !is_stored {
-                if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    let fleet = fleet.clone();
-                    self.running.spawn(async move { fleet.end(lease, None).await });
-                }
+                self.end_lease(fleet, lease, None);
                 return;
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
             // If the swap failed, another task has changed the state, so try again.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
-                if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    // If the fetch failed, the cause may be the network of this robotgate alone.
-                    let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
-                    let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
-                    self.running.spawn(async move { fleet.end(lease, answered).await });
-                }
+                // If the fetch failed, the cause may be the network of this robotgate alone. A refused FTP login must
+                // not replace the rules that other robotgates have.
+                let is_answer = is_remembered
+                    && !matches!(traced.fetched, Fetched::Failed(_))
+                    && !is_refused_ftp_login(origin.scheme, status);
+                self.end_lease(fleet, lease, is_answer.then(|| after.clone()));
                 if is_remembered {
                     fetcher.learned(&Learned {
                         document,
@@ -253,11 +254,18 @@ impl Store {
         }
     }
 
+    /// Ends the lease, if there is one, and shares what the site `answered`.
+    fn end_lease(&self, fleet: Option<&Arc<Fleet>>, lease: Option<Lease>, answered: Option<Arc<OriginState>>) {
+        if let (Some(fleet), Some(lease)) = (fleet.cloned(), lease) {
+            self.running.spawn(async move { fleet.end(lease, answered).await });
+        }
+    }
+
     /// Asks the fleet's server for the document, and returns `Break` if another robotgate has fetched it. Otherwise,
     /// the caller has to fetch it, and to share the result if this returns a lease.
     async fn take_from_fleet<F: Fetch>(
         &self,
-        fleet: &Fleet,
+        fleet: &Arc<Fleet>,
         begun: &mut FetchInProgress<'_, F>,
     ) -> ControlFlow<(), Option<Lease>> {
         let FetchInProgress {
@@ -277,21 +285,24 @@ impl Store {
         };
         let Some(shared) = shared else { return flow };
         let shared = Arc::new(shared.shared());
-        let fetch_anyway = |flow| match flow {
-            ControlFlow::Break(()) => ControlFlow::Continue(None),
-            lease => lease,
-        };
         loop {
             let before = cached.state.load_full();
             // An operator made robotgate forget the origin in the meantime, so do not use the fleet's older copy.
             if cached.forgotten() != forgotten {
-                return fetch_anyway(flow);
+                return match flow {
+                    ControlFlow::Break(()) => ControlFlow::Continue(None),
+                    lease => lease,
+                };
             }
             let after = Arc::new(shared.resuming(&before));
             if let Some(copy) = after.last_copy()
                 && begun.fetcher.store_evidence(copy).await.is_err()
             {
-                return fetch_anyway(flow);
+                // Without these rules, the answer to a fetch could seem to allow more than it does.
+                if let ControlFlow::Continue(lease) = flow {
+                    self.end_lease(Some(fleet), lease, None);
+                }
+                return ControlFlow::Break(());
             }
             if let (ControlFlow::Break(()), Some(reservation)) = (&flow, begun.reservation.take()) {
                 let shared = SharedCopy {

@@ -61,6 +61,17 @@ async fn all_gates_share_a_5xx_answer_but_not_a_timeout() {
 }
 
 #[tokio::test]
+async fn a_refused_ftp_login_is_not_shared() {
+    let Some(server) = RedisServer::start() else { return };
+    let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);
+    let site = Origin::new(Scheme::Ftp, HostPort::parse(b"files.example").expect("a host"));
+    let lookup = first.fetch(&mut first_calls, &site, answered(403, "")).await;
+    assert_eq!(verdict(&lookup), Some((Verdict::Allow, Reason::NoRobots)));
+    let lookup = second.fetch(&mut second_calls, &site, rules(OLD)).await;
+    assert!(holds(&lookup, OLD));
+}
+
+#[tokio::test]
 async fn one_gate_refreshes_a_copy_and_the_others_use_the_result() {
     let Some(server) = RedisServer::start() else { return };
     let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);

@@ -128,6 +128,24 @@ async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
 }
 
 #[tokio::test]
+async fn a_refused_ftp_login_does_not_hide_rules_that_the_disk_has_not_returned_yet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = Origin::new(Scheme::Ftp, HostPort::parse(b"files.example").expect("a host"));
+    let (first, mut calls) = bench(folder.path(), 1 << 20);
+    first.fetch(&mut calls, &site, rules(OLD)).await;
+    close(first).await;
+
+    let (second, mut calls) = bench(folder.path(), 1 << 20);
+    let cached = second.store.cached(&site);
+    let hanging = cached.turn.lock().await;
+    let lookup = second.fetch(&mut calls, &site, answered(403, "")).await;
+    assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
+    drop(hanging);
+    assert!(holds(&second.lookup(&site).await, OLD));
+    assert!(calls.0.is_empty());
+}
+
+#[tokio::test]
 async fn forgetting_an_origin_removes_it_from_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let (bench, mut calls) = bench(folder.path(), 1 << 20);
