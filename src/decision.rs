@@ -188,6 +188,9 @@ impl Decision {
                 Identity::Unidentified(cause) => cause.advice(),
                 _ => Reason::Unidentified.sentence(),
             },
+            (Reason::Unreachable, ..) if self.lookup.as_ref().is_some_and(|lookup| lookup.pending) => {
+                "The site's robots.txt has not arrived in time, so everything there is disallowed until it does."
+            }
             (Reason::Usage, ..) if self.waits_for_tdmrep() => {
                 "This proxy does not know yet whether the site allows what this bot uses content for."
             }

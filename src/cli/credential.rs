@@ -76,7 +76,7 @@ enum CredentialError {
     NotConfigured(Option<PathBuf>),
     #[error(
         "{0:?} cannot be the name of a credential: write one word like \"acme-prod\", of at most 128 bytes, \
-         without a colon or a # at its beginning"
+         which has no colon and does not begin with #"
     )]
     Name(String),
     #[error("{} has no credential with the name {name:?}; robotgate credential list{option} shows the names", path.display())]

@@ -268,8 +268,9 @@ impl TakenNames {
             table.checker.complain(
                 name.span(),
                 format!(
-                    "{:?} cannot be the name of a credential; write credentials = [\"NAME\"] with the credential that \
-                     this bot needs, or credentials = [] to believe its User-Agent alone",
+                    "without the key credentials, a bot needs the credential with its name, but {:?} cannot be the name of \
+                     a credential; write credentials = [\"NAME\"] with the credential that this bot needs, or \
+                     credentials = [] to believe its User-Agent alone",
                     name.get_ref()
                 ),
             );

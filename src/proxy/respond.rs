@@ -204,7 +204,7 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // `Queued` does not occur here: the fetch has not begun, so there is nothing to send.
+            // A lookup with the status `Queued` has no copy to send.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };

@@ -37,7 +37,8 @@ pub enum ServerTlsError {
     NoCertificate(PathBuf),
     #[error("proxy.tls.key: {0}")]
     Key(#[from] SecretError),
-    #[error("proxy.tls.key: {} contains no private key in PEM form", .0.display())]
+    #[error("proxy.tls.key: {} contains no unencrypted private key in PEM form: `openssl pkey -in old.pem -out new.pem` \
+             writes one", .0.display())]
     NoKey(PathBuf),
     #[error(
         "proxy.tls: {} is not the key of the first certificate in {}; name the pair that belongs together, and put the \

@@ -106,7 +106,7 @@ fn day() -> Vec<Value> {
         record(
             "robots-changed",
             "13:30:00",
-            json!({ "origin": b, "before": null, "after": ONE }),
+            json!({ "origin": b, "robots_sha256_before": null, "robots_sha256": ONE }),
         ),
         record(
             "reload",

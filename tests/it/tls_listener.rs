@@ -269,7 +269,11 @@ async fn invalid_certificate_and_key_files_are_errors_at_the_start() {
     let (_, key) = Certificate::of(&[PROXY]).to_pem();
     for (what, certificate, key) in [
         ("is not the key of the first certificate", certificate.clone(), key),
-        ("contains no private key", certificate.clone(), certificate.clone()),
+        (
+            "contains no unencrypted private key",
+            certificate.clone(),
+            certificate.clone(),
+        ),
         ("contains no certificate", String::new(), String::new()),
     ] {
         let failure = Gate::builder()
