@@ -71,8 +71,8 @@ pub enum AdminError {
     Nothing(PathBuf),
     #[error(
         "{} is in use by a process that does not answer on the socket {}. If a robotgate is starting or stopping, or \
-         another robotgate command is running, wait. Otherwise, stop the process: a robotgate that could not create the \
-         socket (its log says why), or another program", .path.display(), .socket.display()
+         another robotgate command is running, wait. Otherwise, it is a robotgate that could not create the socket \
+         (its log says why and what to do), or another program (stop it)", .path.display(), .socket.display()
     )]
     Locked { path: PathBuf, socket: PathBuf },
     #[error(

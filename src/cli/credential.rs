@@ -69,7 +69,7 @@ enum CredentialError {
     #[error(
         "no credentials file is configured{}; write:\n\n    [identity]\n    credentials = \"credentials\"\n\n\
          (a relative path starts at the configuration's folder){}. With this key, every [[bot]] needs a credential, \
-         unless its entry has credentials = []",
+         unless its entry lists another proof or has credentials = []",
         .0.as_ref().map(|file| format!(" in {}", file.display())).unwrap_or_default(),
         if .0.is_none() { ", and name the configuration with --config FILE" } else { "" }
     )]

@@ -87,7 +87,7 @@ struct VerifyArgs {
 
 /// Write a proof that the lines of a request are sealed
 ///
-/// Writes two files for each line that has the id: the line, and a proof that it is sealed (c2sp.org/tlog-proof).
+/// Writes two files for each sealed line with the id: the line, and a proof that it is sealed (c2sp.org/tlog-proof).
 /// Anyone who trusts the public key can check both files without robotgate and without the rest of the log.
 #[derive(Debug, clap::Args)]
 struct ProveArgs {

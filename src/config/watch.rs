@@ -58,7 +58,11 @@ pub enum WatchError {
     #[error("cannot watch {} for changes (if a limit is the cause, raise fs.inotify.max_user_watches): {source}", directory.display())]
     Directory { directory: PathBuf, source: notify::Error },
     /// The path cannot be made absolute.
-    #[error("cannot watch {} for changes: {source}", path.display())]
+    #[error(
+        "cannot watch {} for changes, because the current folder is not known: {source}; name the file by an absolute \
+         path",
+        path.display()
+    )]
     Path { path: PathBuf, source: io::Error },
 }
 

@@ -1,5 +1,5 @@
-//! Passes the numbers of decisions and the latest refusals to [`crate::history`] at regular intervals, so that requests
-//! need no additional work for the history.
+//! Passes the numbers of decisions, how sites answered, and the latest refusals to [`crate::history`] at regular
+//! intervals, so that a request only adds to counters.
 
 use std::{sync::Arc, time::SystemTime};
 

@@ -253,7 +253,7 @@ fn finals(bytes: &[u8], methods: &[String], ended: bool) -> usize {
     read.messages.iter().filter(complete).count()
 }
 
-/// Time limit for a scenario.
+/// Time limit for the client's part of a scenario, and for each wait for the log.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two readings of the log.
 const PAUSE: Duration = Duration::from_millis(10);
