@@ -68,15 +68,22 @@ pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) 
         let _progress = Progress::begin(move || text.clone());
         Ok::<_, LiveError>(fetcher.trace(&permit, document, origin, None).await)
     })?;
-    Ok(Live::new(document, traced, config.robots.policy, SystemTime::now()))
+    Ok(Live::new(
+        document,
+        origin,
+        traced,
+        config.robots.policy,
+        SystemTime::now(),
+    ))
 }
 
 // === impl Live ===
 
 impl Live {
-    fn new(document: &SiteDocument, traced: Traced, policy: Policy, at: SystemTime) -> Self {
+    fn new(document: &SiteDocument, origin: &Origin, traced: Traced, policy: Policy, at: SystemTime) -> Self {
         let fetched = &traced.fetched;
         let meaning = fetched.meaning_of(document, &policy, at);
+        let meaning = meaning.unless_login_refused(origin.scheme, fetched.status());
         let (status, freshness) = (fetched.status(), fetched.freshness());
         Self {
             state: Arc::new(OriginState::unknown().after(meaning, status, freshness, at, 0.0, &policy)),

@@ -145,14 +145,12 @@ impl Meaning {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }
 
-    /// Returns a failure in place of [`NoRobots`](Self::NoRobots) if [`is_refused_ftp_login`] returns true and the
-    /// origin may have earlier rules. Otherwise, returns `self`.
+    /// Returns a failure in place of [`NoRobots`](Self::NoRobots) if [`is_refused_ftp_login`] returns true. Otherwise,
+    /// returns `self`.
     #[must_use]
-    pub fn unless_doubtful(self, scheme: Scheme, status: u16, may_have_rules: bool) -> Self {
+    pub fn unless_login_refused(self, scheme: Scheme, status: u16) -> Self {
         match self {
-            Self::NoRobots if is_refused_ftp_login(scheme, status) && may_have_rules => {
-                Self::Failed(FetchError::Status(status).into())
-            }
+            Self::NoRobots if is_refused_ftp_login(scheme, status) => Self::Failed(FetchError::Status(status).into()),
             meaning => meaning,
         }
     }
@@ -211,8 +209,8 @@ const NOT_FOUND_PHRASES: [&str; 7] = [
     "page can't be found",
 ];
 
-/// Returns whether an FTP server refused the login (`status` 403). The server may just be busy, so the rules that
-/// robotgate already has must stay in force.
+/// Returns whether an FTP server refused the login (`status` 403). The server may just be busy, so this must not allow
+/// everything, as other 4xx do.
 pub fn is_refused_ftp_login(scheme: Scheme, status: u16) -> bool {
     scheme == Scheme::Ftp && status == 403
 }
@@ -270,15 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_ftp_login_keeps_known_rules() {
+    fn a_refused_ftp_login_is_a_failure() {
         let failed = Meaning::Failed(FetchError::Status(403).into());
-        for (scheme, status, may_have_rules, expected) in [
-            (Scheme::Ftp, 403, true, failed),
-            (Scheme::Ftp, 403, false, Meaning::NoRobots),
-            (Scheme::Ftp, 404, true, Meaning::NoRobots),
-            (Scheme::Https, 403, true, Meaning::NoRobots),
+        for (scheme, status, expected) in [
+            (Scheme::Ftp, 403, failed),
+            (Scheme::Ftp, 404, Meaning::NoRobots),
+            (Scheme::Https, 403, Meaning::NoRobots),
         ] {
-            let found = Meaning::NoRobots.unless_doubtful(scheme, status, may_have_rules);
+            let found = Meaning::NoRobots.unless_login_refused(scheme, status);
             assert_eq!(found, expected, "{scheme} {status}");
         }
     }

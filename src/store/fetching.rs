@@ -203,9 +203,7 @@ impl Store {
         loop {
             let forgotten = cached.forgotten();
             let before = cached.state.load_full();
-            // Rules that could not be read from the disk yet may exist, too.
-            let may_have_rules = before.current().is_some() || (self.disk.is_some() && !cached.is_recalled());
-            let meaning = meaning.clone().unless_doubtful(origin.scheme, status, may_have_rules);
+            let meaning = meaning.clone().unless_login_refused(origin.scheme, status);
             let after = Arc::new(before.after(meaning, status, freshness, now, spread, &policy));
             let is_stored = match after.last_copy() {
                 Some(copy) => fetcher.store_evidence(copy).await.is_ok(),

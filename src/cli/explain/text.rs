@@ -14,7 +14,6 @@ use crate::{
         live::Live,
     },
     config::Sources,
-    copy::is_refused_ftp_login,
     decision::{Decision, Reason, Scope, Verdict},
     explanation::{AudienceStatement, ExplainedDecision},
     origin::Reading,
@@ -51,11 +50,9 @@ pub(super) fn write(
         }
         (false, Source::Live(live)) => {
             let (origin, options) = (&report.decision.target().origin, sources.options());
-            // After a failed fetch or a refused FTP login, a proxy keeps the copy that it has. Do not suggest `forget`:
-            // it would delete this copy, and the site would send no other one.
-            let keeps_copy =
-                live.answer().holds().fails() || is_refused_ftp_login(origin.scheme, live.traced.fetched.status());
-            let _ = match keeps_copy {
+            // After a failed fetch, a proxy keeps the copy that it has. Do not suggest `forget`: it would delete this
+            // copy, and the site would send no other one.
+            let _ = match live.answer().holds().fails() {
                 true => writeln!(
                     out,
                     "\nThe running proxy may still use a copy of an earlier robots.txt. To see it:\n  \

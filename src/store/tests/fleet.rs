@@ -66,7 +66,7 @@ async fn a_refused_ftp_login_is_not_shared() {
     let ((first, mut first_calls), (second, mut second_calls)) = (gate(&server).await, gate(&server).await);
     let site = Origin::new(Scheme::Ftp, HostPort::parse(b"files.example").expect("a host"));
     let lookup = first.fetch(&mut first_calls, &site, answered(403, "")).await;
-    assert_eq!(verdict(&lookup), Some((Verdict::Allow, Reason::NoRobots)));
+    assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
     let lookup = second.fetch(&mut second_calls, &site, rules(OLD)).await;
     assert!(holds(&lookup, OLD));
 }

@@ -17,10 +17,10 @@ async fn each_ftp_reply_for_a_robots_txt_has_the_expected_meaning() {
             "no-robots",
             Some(404),
         ),
-        (failing("USER", "530 no guests"), "no-robots", Some(403)),
-        (failing("PASS", "530 no guests"), "no-robots", Some(403)),
-        (failing("PASS", "332 which account?"), "no-robots", Some(403)),
-        (failing("PASS", "532 which account?"), "no-robots", Some(403)),
+        (failing("USER", "530 no guests"), "unreachable", Some(403)),
+        (failing("PASS", "530 no guests"), "unreachable", Some(403)),
+        (failing("PASS", "332 which account?"), "unreachable", Some(403)),
+        (failing("PASS", "532 which account?"), "unreachable", Some(403)),
         (
             failing("PASS", "530 Sorry, the maximum number of clients is connected"),
             "unreachable",
@@ -152,9 +152,9 @@ async fn a_robots_txt_over_ftp_is_logged_kept_and_explained_like_others() {
 
 #[tokio::test]
 async fn explain_does_not_advise_to_forget_a_site_that_refuses_the_login() {
-    for (builder, advises_forget) in [
-        (failing("PASS", "530 no guests"), false),
-        (FtpServer::builder().file("/a", "b"), true),
+    for (builder, result, advises_forget) in [
+        (failing("PASS", "530 no guests"), "REFUSED", false),
+        (FtpServer::builder().file("/a", "b"), "ALLOWED", true),
     ] {
         let server = builder.start().await;
         let gate = Gate::start().await;
@@ -162,7 +162,7 @@ async fn explain_does_not_advise_to_forget_a_site_that_refuses_the_login() {
         let config = config.to_str().expect("a folder of ours");
         let args = ["explain", "--config", config, "--agent", "TestBot", &server.url("/a")];
         let explained = CliOutput::of(&args, "").await;
-        assert!(explained.out.starts_with("ALLOWED"), "{explained:?}");
+        assert!(explained.out.starts_with(result), "{explained:?}");
         assert!(explained.out.contains("robotgate cache show"), "{explained:?}");
         let advised = explained.out.contains("robotgate cache forget");
         assert_eq!(advised, advises_forget, "{explained:?}");
