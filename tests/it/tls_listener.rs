@@ -51,7 +51,7 @@ fn client(certificate: Option<&Certificate>) -> Arc<ClientConfig> {
 }
 
 async fn dial_as(gate: &Gate, client: Arc<ClientConfig>) -> io::Result<TlsStream<TcpStream>> {
-    let stream = TcpStream::connect(gate.tls_address()).await?;
+    let stream = TcpStream::connect(gate.tls_address().await).await?;
     let name = ServerName::try_from(PROXY).unwrap();
     within("TLS", TlsConnector::from(client).connect(name, stream)).await
 }

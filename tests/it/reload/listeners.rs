@@ -107,7 +107,7 @@ async fn a_reload_can_switch_a_port_to_tls() {
 
     let result = Ask::fresh(address, "GET", &origin.url("/x")).send().await;
     assert!(result.is_err(), "{result:?}");
-    assert_eq!(gate.tls_address(), address);
+    assert_eq!(gate.tls_address().await, address);
     let warned = gate.wait_for_log("a failed handshake", |line| {
         line.message().contains("handshake with the proxy failed")
     });

@@ -67,22 +67,15 @@ impl Gate {
         self.child.id()
     }
 
-    /// Returns the address of the TLS listener.
-    ///
-    /// # Panics
-    /// If robotgate has no TLS listener.
-    pub fn tls_address(&self) -> SocketAddr {
-        let listening = self
-            .log()
-            .into_iter()
-            .rev()
-            .filter(|line| line.message() == "listening");
-        let address = listening.into_iter().find(|line| line.json["tls"] == true);
-        let address = address.and_then(|line| line.field("address").map(str::to_owned));
-        address
-            .expect("it listens with TLS")
-            .parse()
-            .expect("an address and a port")
+    /// Waits until robotgate listens with TLS, and returns the address of this listener.
+    pub async fn tls_address(&self) -> SocketAddr {
+        let listening = wait::until("the TLS listener", || {
+            let is_tls = |line: &Line| line.message() == "listening" && line.json["tls"] == true;
+            self.log().into_iter().rev().find(is_tls)
+        })
+        .await;
+        let address = listening.field("address").expect("the address is told");
+        address.parse().expect("an address and a port")
     }
 
     /// Returns the address of the admin listener.
