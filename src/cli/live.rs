@@ -82,8 +82,7 @@ pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) 
 impl Live {
     fn new(document: &SiteDocument, origin: &Origin, traced: Traced, policy: Policy, at: SystemTime) -> Self {
         let fetched = &traced.fetched;
-        let meaning = fetched.meaning_of(document, &policy, at);
-        let meaning = meaning.unless_login_refused(origin.scheme, fetched.status());
+        let meaning = fetched.meaning_of(document, origin.scheme, &policy, at);
         let (status, freshness) = (fetched.status(), fetched.freshness());
         Self {
             state: Arc::new(OriginState::unknown().after(meaning, status, freshness, at, 0.0, &policy)),

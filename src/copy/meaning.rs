@@ -80,8 +80,11 @@ impl Fetched {
         self.parsed(policy, at, RobotsCopy::new)
     }
 
-    /// Returns what the fetch of `document` says about the origin.
-    pub fn meaning_of(&self, document: &SiteDocument, policy: &Policy, at: SystemTime) -> Meaning {
+    /// Returns what the fetch of `document` says about the origin, whose URL has this `scheme`.
+    pub fn meaning_of(&self, document: &SiteDocument, scheme: Scheme, policy: &Policy, at: SystemTime) -> Meaning {
+        if is_refused_ftp_login(scheme, self.status()) {
+            return Meaning::Failed(FetchError::Status(self.status()).into());
+        }
         match *document == SiteDocument::TDMREP {
             true => self.meaning_as_tdmrep(document.max_bytes, policy, at),
             false => self.meaning(policy, at),
@@ -143,16 +146,6 @@ impl Meaning {
     /// the profile `google`. With `policy.soft_404`, a 5xx with a "not found" page is no failure.
     pub fn of(received: &OriginResponse, policy: &Policy, at: SystemTime) -> Self {
         Self::parsed(received, policy, at, RobotsCopy::new)
-    }
-
-    /// Returns a failure in place of [`NoRobots`](Self::NoRobots) if [`is_refused_ftp_login`] returns true. Otherwise,
-    /// returns `self`.
-    #[must_use]
-    pub fn unless_login_refused(self, scheme: Scheme, status: u16) -> Self {
-        match self {
-            Self::NoRobots if is_refused_ftp_login(scheme, status) => Self::Failed(FetchError::Status(status).into()),
-            meaning => meaning,
-        }
     }
 
     fn parsed(received: &OriginResponse, policy: &Policy, at: SystemTime, parse: Parse) -> Self {
@@ -275,8 +268,11 @@ mod tests {
             (Scheme::Ftp, 404, Meaning::NoRobots),
             (Scheme::Https, 403, Meaning::NoRobots),
         ] {
-            let found = Meaning::NoRobots.unless_login_refused(scheme, status);
-            assert_eq!(found, expected, "{scheme} {status}");
+            let fetched = Fetched::Response(OriginResponse::new(status, ""));
+            for document in [&SiteDocument::ROBOTS_TXT, &SiteDocument::TDMREP] {
+                let found = fetched.meaning_of(document, scheme, &Policy::default(), SystemTime::UNIX_EPOCH);
+                assert_eq!(found, expected, "{scheme} {status} {}", document.path);
+            }
         }
     }
 

@@ -190,9 +190,10 @@ impl Store {
         let now = SystemTime::now();
         self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
+        let scheme = origin.scheme;
         // Parsing a large robots.txt on this thread would delay other requests.
         let understood = at_leisure(traced.fetched.is_large(), move || {
-            let meaning = traced.fetched.meaning_of(document, &policy, now);
+            let meaning = traced.fetched.meaning_of(document, scheme, &policy, now);
             (traced, meaning)
         });
         // If parsing panicked, the panic has been printed already. The requests that wait use what was known before.
@@ -203,8 +204,7 @@ impl Store {
         loop {
             let forgotten = cached.forgotten();
             let before = cached.state.load_full();
-            let meaning = meaning.clone().unless_login_refused(origin.scheme, status);
-            let after = Arc::new(before.after(meaning, status, freshness, now, spread, &policy));
+            let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
             let is_stored = match after.last_copy() {
                 Some(copy) => fetcher.store_evidence(copy).await.is_ok(),
                 None => true,
@@ -233,7 +233,7 @@ impl Store {
                 // not replace the rules that other robotgates have.
                 let is_answer = is_remembered
                     && !matches!(traced.fetched, Fetched::Failed(_))
-                    && !is_refused_ftp_login(origin.scheme, status);
+                    && !is_refused_ftp_login(scheme, status);
                 self.end_lease(fleet, lease, is_answer.then(|| after.clone()));
                 if is_remembered {
                     fetcher.learned(&Learned {

@@ -139,6 +139,14 @@ async fn ask_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
+fn wait_until(done: impl Fn() -> bool) {
+    let started = std::time::Instant::now();
+    while !done() {
+        assert!(started.elapsed() < DEADLINE, "it never happened");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 const DEADLINE: Duration = Duration::from_secs(120);
 
 #[tokio::test]

@@ -37,7 +37,7 @@ pub fn check(went: &Went<'_>) -> Result<(), String> {
     content_is_forwarded_unchanged(went, &requests)?;
     let finals = responses_match_their_requests(went, &requests)?;
     every_request_is_answered(went, &requests, &finals)?;
-    completions_match_what_was_sent(went, &finals)
+    completions_match_what_was_sent(went, &requests, &finals)
 }
 
 /// Checks that the decisions are about the first requests of the client, one about each and in order, and that each has
@@ -221,8 +221,8 @@ fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Me
 }
 
 /// For each complete response, checks that the log has the status and the number of bytes that the client received, and
-/// at most as many bytes of request content as the request has.
-fn completions_match_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result<(), String> {
+/// at most as many bytes of request content as the client sent, including the data of a broken chunk.
+fn completions_match_what_was_sent(went: &Went<'_>, requests: &[Message], finals: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         let end = &entry.completions[0];
         let Some(answer) = finals.get(at).filter(|answer| is_known_to_be_complete(answer)) else {
@@ -236,8 +236,7 @@ fn completions_match_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Resul
                 answer.content.len()
             )
         })?;
-        let ask = &went.scenario.asks[at];
-        let most = ask.content.0.len();
+        let most = requests[at].content.len();
         ensure(
             end["bytes_in"].as_u64().is_some_and(|bytes| bytes <= most as u64),
             || format!("{most} bytes of content are logged as {end}"),

@@ -68,15 +68,8 @@ async fn the_log_reports_waiting_bytes_and_that_it_is_stalled() {
     log.append_now(b"second\n");
     assert_eq!(log.waiting_bytes(), "first\nsecond\n".len());
     assert_eq!(counts.totals(), (2, 13));
-    let started = Instant::now();
-    while !log.is_stalled() {
-        assert!(started.elapsed() < DEADLINE, "it never shows");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until(|| log.is_stalled());
     sink.open();
     sink.wait_until(|state| state.bytes.ends_with(b"second\n"));
-    while log.is_stalled() || log.waiting_bytes() > 0 {
-        assert!(started.elapsed() < DEADLINE, "it never ends");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until(|| !log.is_stalled() && log.waiting_bytes() == 0);
 }
