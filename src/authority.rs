@@ -242,8 +242,8 @@ impl Authority {
             tracing::warn!(
                 subject,
                 not_after = %Second(self.not_after()),
-                "the authority's certificate expires soon; before that, replace it and its key, and make clients \
-                 trust the new one"
+                "the authority's certificate expires soon; before that, replace it and its key, send robotgate a \
+                 SIGHUP, and make clients trust the new certificate"
             );
         }
     }

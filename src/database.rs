@@ -172,7 +172,7 @@ fn move_aside<T>(kind: &DatabaseKind<T>, path: &Path, damaged: &File, what: &str
     tracing::error!(
         path = %path.display(),
         moved_to = %aside.display(),
-        "{} was damaged ({what}). robotgate renamed it, so that you can inspect or delete it, and started a new one. {}",
+        "{} was damaged ({what}). robotgate renamed it, so that you can inspect or delete it, and starts a new one. {}",
         kind.name,
         kind.loss
     );
@@ -252,26 +252,27 @@ impl Pause {
 /// Why the file of a database cannot be used. The message says what to do, unless that depends on the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error("another process has it open; give each robotgate its own file")]
+    #[error("another process keeps it open; try again later")]
     Locked,
-    #[error("a newer robotgate wrote it ({0}); upgrade this one, or choose another path")]
+    #[error("a newer robotgate wrote it ({0}); upgrade this robotgate, or choose another file")]
     Later(String),
-    #[error("it is damaged ({0})")]
+    #[error("it is damaged ({0}); the proxy moves it aside at its next start")]
     Damaged(String),
     #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
     Stays { what: String, why: String },
-    #[error("{}; check the path{}", .0, room(.0))]
+    #[error("{}", with_advice(.0))]
     Io(#[from] io::Error),
     /// The file was closed after an error and is not open again yet, or the program is ending.
-    #[error("it is closed")]
+    #[error("it is closed, because of an earlier error or because robotgate is stopping")]
     Closed,
 }
 
-/// Returns what to check in addition to the path: nothing if the path does not exist.
-fn room(error: &io::Error) -> &'static str {
+/// Adds to the system's text what the person can do, if the text does not suggest it.
+fn with_advice(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "",
-        _ => ", its permissions and the room on the disk",
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => format!("{error}; check the permissions of the file and its folder"),
+        _ => error.to_string(),
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::fs::{Access, OFlags};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    #[error("cannot read {}: {source}{}", path.display(), hint(source))]
+    #[error("cannot read {}: {}", path.display(), Unreadable(source))]
     Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Exposed(#[from] Exposure),
@@ -26,7 +26,7 @@ pub enum SecretError {
 /// The mode of a file with a secret gives permissions to users who must not have them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{path}: its mode is {mode:04o}, so {who}; run: chmod {kept:o} {path}",
+    "{path}: its mode is {mode:04o}, so {who}: run `chmod {kept:o} {path}`",
     path = path.display(),
     who = who(*mode),
     kept = mode & 0o640
@@ -152,15 +152,6 @@ fn who(mode: u32) -> &'static str {
     }
 }
 
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::PermissionDenied => {
-            "; the file has to belong to the user that robotgate runs as, or to a group of that user with the mode 640"
-        }
-        _ => "",
-    }
-}
-
 // === impl Unreadable ===
 
 impl Display for Unreadable<'_> {
@@ -172,8 +163,7 @@ impl Display for Unreadable<'_> {
         let text = text.split(" (os error ").next().unwrap_or(&text);
         let hint = match self.0.kind() {
             ErrorKind::PermissionDenied => {
-                "; if robotgate itself needs the file, let its user read it (and enter the folders above it); otherwise, \
-                 run the command with sudo"
+                "; the user who runs robotgate must be able to read the file and enter the folders above it"
             }
             ErrorKind::IsADirectory => "; name a file in it",
             _ => "",
@@ -224,7 +214,7 @@ mod tests {
         }
         let missing = read_secret(&folder.path().join("none")).unwrap_err().to_string();
         assert!(
-            missing.contains("none") && missing.contains("No such file"),
+            missing.contains("none") && missing.contains("there is no such file"),
             "{missing}"
         );
     }
@@ -249,8 +239,8 @@ mod tests {
             (2, "there is no such file; check the path"),
             (
                 13,
-                "Permission denied; if robotgate itself needs the file, let its user read it (and enter the folders \
-                 above it); otherwise, run the command with sudo",
+                "Permission denied; the user who runs robotgate must be able to read the file and enter the folders \
+                 above it",
             ),
             (21, "Is a directory; name a file in it"),
             (5, "Input/output error"),

@@ -13,9 +13,9 @@ use rustls::{
 pub(crate) enum PemError {
     #[error("line {0} is not base64")]
     Line(usize),
-    #[error("the base64 of the block at line {0} is not complete")]
+    #[error("the base64 of the block at line {0} is damaged")]
     Base64(usize),
-    #[error("the block at line {0} has no separate -----END line with the label of its -----BEGIN line")]
+    #[error("the block at line {0} does not end with a matching -----END line")]
     NoEnd(usize),
     #[error("line {0} is not a whole -----BEGIN line")]
     Begin(usize),

@@ -73,7 +73,7 @@ pub enum Missing {
     RedactedParameter,
     #[error("the log does not have the exact URL: it was shortened (…), or has a character written as \\u{{…}}")]
     Escaped,
-    #[error("the configuration that the log line names has no such bot, so somebody has probably changed the line")]
+    #[error("the line names a bot that its configuration does not have, so somebody has probably changed the line")]
     UnknownBot,
     #[error("the line does not have a valid {0}")]
     Malformed(&'static str),

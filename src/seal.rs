@@ -63,25 +63,35 @@ pub enum SealError {
     Secret(#[from] SecretError),
     #[error("{}: {error}", path.display())]
     Note { path: PathBuf, error: NoteError },
-    #[error("{}: it is damaged or missing; restore it from a backup", .0.display())]
+    #[error("{}: it is damaged or missing; restore the whole folder from one backup", .0.display())]
     Damaged(PathBuf),
-    #[error("another process is sealing in {}; try again when it has ended, and let only one process (evidence.seal or a timer) seal this folder", .0.display())]
+    #[error(
+        "another process is sealing in {}, so a later attempt can succeed; let only one process (evidence.seal or a \
+         timer) seal this folder", .0.display()
+    )]
     Locked(PathBuf),
-    #[error("{}: nothing is sealed here yet; seal a log first, or name the right folder with --folder or --config", .0.display())]
+    #[error(
+        "{}: nothing is sealed here; seal a log first, or name the right folder with --folder or --config", .0.display()
+    )]
     Empty(PathBuf),
     #[error(
         "{}: this seal folder has none of the public keys that --key names; it may be the folder of another log, or \
          somebody may have replaced it", .0.display()
     )]
     Untrusted(PathBuf),
-    #[error("{}: the private key with the id {id} is missing; restore it, or seal into a new folder", path.display())]
+    #[error(
+        "{}: the private key with the id {id} is not here; restore this file, or set a new evidence.seal-path and a \
+         new evidence.seal-origin", path.display()
+    )]
     NoKey { path: PathBuf, id: String },
     #[error(
         "the folder {} belongs to the log {is}, but evidence.seal-origin names the log {wanted}; set the earlier name \
          again, or give this log a folder of its own (evidence.seal-path)", path.display()
     )]
     Origin { path: PathBuf, is: String, wanted: String },
-    #[error("{}: no line of it is a record of an audit log", .0.display())]
+    #[error(
+        "{}: it has no record of an audit log; name the file of audit.path, or wait until it has lines", .0.display()
+    )]
     NoLog(PathBuf),
     /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log, or seals with `--go-on`.
     #[error("{0}. {GO_ON}")]
@@ -91,16 +101,24 @@ pub enum SealError {
     #[error("no line in these logs has the id {0}")]
     NoLine(String),
     #[error(
-        "{}: the lines that this checkpoint covers are not the first ones that are sealed in the folder. Probably, the \
-         folder is an old backup, or somebody changed or removed sealed lines and sealed the log again", .0.display()
+        "{}: the folder does not begin with the lines that this checkpoint covers. Probably, the folder is an old \
+         backup, or somebody changed or removed sealed lines and sealed the log again", .0.display()
     )]
     Unfit(PathBuf),
     #[error(
-        "the checkpoint covers none of the lines with the id {0}. Either they are not sealed yet: run `robotgate seal`, \
-         or name a later checkpoint. Or they were changed after they were sealed: `robotgate seal verify` shows this. \
-         Or the folder seals another log: name the right one with --folder"
+        "the checkpoint covers none of the lines with the id {id}. Either they {}. Or they were changed after they \
+         were sealed: `robotgate seal verify` shows this. Or the folder seals another log: name the right one with \
+         --folder",
+        match is_current {
+            true => "are not sealed yet: try again after the next sealing (evidence.seal, a timer or `robotgate seal`)",
+            false => "were sealed later: name a later checkpoint",
+        }
     )]
-    NotCovered(String),
+    NotCovered {
+        id: String,
+        /// Whether the checkpoint is the folder's current one.
+        is_current: bool,
+    },
 }
 
 impl SealError {
@@ -140,8 +158,8 @@ pub fn is_origin(name: &str) -> bool {
 
 const CHECKPOINT: &str = "checkpoint";
 const POSITION: &str = "position";
-const GO_ON: &str = "\"robotgate seal verify\" lists what differs. To seal the new lines in spite of that, run \
-                     \"robotgate seal --go-on\"";
+const GO_ON: &str = "\"robotgate seal verify --config FILE\" lists what differs. To seal the new lines in spite of \
+                     that, run \"robotgate seal --go-on --config FILE\"";
 
 #[cfg(test)]
 mod tests;

@@ -72,7 +72,7 @@ pub enum ServiceError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Listen(#[from] ListenError),
-    #[error("robotgate stopped listening because of an internal error; see the log line above")]
+    #[error("stopped because of an internal error in a listener; report it with the panic message above")]
     Listening,
 }
 
@@ -221,7 +221,7 @@ impl Service {
         let ending = async {
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
-                tracing::warn!("cut off the exchanges that had not ended in time");
+                tracing::warn!("cut off the exchanges that were still open");
             }
             waiting.abort();
             daemon.close_socket().await;
@@ -316,8 +316,8 @@ fn announce(live: &Live, file: Option<&Path>) {
     if system == 0 {
         tracing::warn!(
             "the system has no root certificates, so robotgate can verify https sites only with those in \
-             https.extra-roots; install the system's (on Debian and Ubuntu: apt install ca-certificates), or add \
-             some to https.extra-roots"
+             https.extra-roots; install the system's (on Debian and Ubuntu: apt install ca-certificates), and restart \
+             robotgate"
         );
     }
     if let Some(authority) = generation.authority() {

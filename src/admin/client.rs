@@ -65,8 +65,9 @@ pub enum AdminError {
     )]
     NotKept,
     #[error(
-        "there is no cache file at {}; if a proxy runs with another configuration, name that configuration with \
-         --config; if the proxy runs as another user, run this command as that user", .0.display()
+        "there is no cache file at {}; if the proxy runs with a configuration file, name it with --config; if it runs \
+         as a service and cache.path is not set, set STATE_DIRECTORY to the service's state folder, such as \
+         /var/lib/robotgate", .0.display()
     )]
     Nothing(PathBuf),
     #[error(
@@ -256,8 +257,12 @@ impl Proxy {
         match UnixStream::connect(&socket) {
             Ok(stream) => Ok(Some(Self { socket, stream })),
             Err(error) => match error.kind() {
-                // The socket does not exist, a killed proxy left it, or its path is too long (`InvalidInput`).
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
+                // There is no socket or no folder for it, a killed proxy left the socket, or the socket's path is too
+                // long (`InvalidInput`).
+                io::ErrorKind::NotFound
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::InvalidInput => Ok(None),
                 io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),
                 _ => Err(AdminError::Talk { socket, error }),
             },

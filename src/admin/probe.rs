@@ -47,8 +47,8 @@ pub struct ProbeAnswer {
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     #[error(
-        "admin.listen has no address with a port other than 0, and cache.persist is false, so this command has nothing \
-         to ask; set admin.listen to an address"
+        "admin.listen is empty or has only port 0, and cache.persist is false, so this command has nothing to ask; set \
+         admin.listen to an address such as 127.0.0.1:3180"
     )]
     Nowhere,
     #[error("{}; if robotgate listens elsewhere, name its configuration with --config, or its admin.listen with --address",
@@ -65,7 +65,7 @@ pub enum Failure {
     Timeout,
     #[error("no valid HTTP response: {0}")]
     Http(#[from] hyper::Error),
-    #[error("the answer ({0}) is not that of a robotgate")]
+    #[error("the answer ({0}) is not that of an admin listener")]
     Foreign(StatusCode),
 }
 

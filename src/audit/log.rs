@@ -86,15 +86,15 @@ pub enum AuditError {
         _ => "check the path and its permissions",
     })]
     Open { path: PathBuf, error: io::Error },
-    #[error("cannot write the audit log to stdout: {0}")]
+    #[error("cannot open standard output for the audit log: {0}")]
     Stdout(io::Error),
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
     /// The line is not written. The log still writes it if the output accepts data again before the log ends.
-    #[error("the audit log cannot be written")]
+    #[error("the line could not be written to the audit log within 10 s")]
     Stalled,
     /// The line is not in the log and never will be.
-    #[error("too many lines wait to be written to the audit log")]
+    #[error("the audit log took no more lines for 10 s, because its output is too slow")]
     Full,
 }
 

@@ -59,6 +59,7 @@ impl Chain {
         for certificate in &parsed {
             check_authority(certificate).map_err(|detail| AuthorityError::NotAuthority {
                 path: path.to_owned(),
+                subject: certificate.subject().to_string(),
                 detail,
             })?;
             check_time(path, certificate, now)?;

@@ -36,29 +36,28 @@ pub enum AuthorityError {
     Read { path: PathBuf, source: io::Error },
 
     #[error(
-        "cannot write {}: {source}; check that robotgate's user may write there, or create the certificate and the \
-         key elsewhere and configure their paths", path.display()
+        "cannot write {}: {source}; correct this, or create the certificate and the key elsewhere and configure their \
+         paths", path.display()
     )]
     Write { path: PathBuf, source: io::Error },
 
-    #[error("another process keeps the folder {} locked: stop that process, then start again", .0.display())]
+    #[error("another process keeps the folder {} locked: stop that process, then try again", .0.display())]
     Locked(PathBuf),
 
     #[error("{0}; if another user could have copied this key, replace the certificate and the key")]
     Exposed(Exposure),
 
-    #[error("{} is not a certificate in PEM form: {detail}; put a `-----BEGIN CERTIFICATE-----` block there", path.display())]
+    #[error(
+        "{} is not a certificate in PEM form: {detail}; copy the whole certificate into the file, from its BEGIN line \
+         to its END line", path.display()
+    )]
     Certificate { path: PathBuf, detail: String },
 
-    #[error(
-        "{} contains no unencrypted private key in PEM form{hint}: `openssl pkey -in old.pem -out new.pem` writes \
-         one",
-        path.display()
-    )]
-    NoKey { path: PathBuf, hint: &'static str },
+    #[error("{} contains {what}", path.display())]
+    NoKey { path: PathBuf, what: &'static str },
 
     #[error(
-        "robotgate cannot use the key {} ({detail}): use ECDSA P-256 or P-384, RSA of 2048 to 8192 bits, or Ed25519", path.display()
+        "robotgate cannot use the key {} ({detail}): use ECDSA P-256 or P-384, RSA of 2048 to 4096 bits, or Ed25519", path.display()
     )]
     Key { path: PathBuf, detail: String },
 
@@ -70,13 +69,19 @@ pub enum AuthorityError {
     Mismatch { certificate: PathBuf, key: PathBuf },
 
     /// The certificate may not sign other certificates (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12).
-    #[error("the certificate {} cannot sign certificates for hosts: {detail}; have it issued again \
-        as the certificate of an authority", path.display())]
-    NotAuthority { path: PathBuf, detail: &'static str },
+    #[error(
+        "the certificate `{subject}` in {} cannot sign certificates for hosts: {detail}; have it issued again as the \
+         certificate of an authority", path.display()
+    )]
+    NotAuthority {
+        path: PathBuf,
+        subject: String,
+        detail: &'static str,
+    },
 
     #[error(
-        "in {}, `{subject}` is not followed by its issuer: put the authority's certificate first, and each \
-         certificate's issuer after it", path.display()
+        "in {}, `{subject}` is not followed by its issuer: put the authority's certificate first, each certificate's \
+         issuer after it, and no other certificates", path.display()
     )]
     Chain { path: PathBuf, subject: String },
 
@@ -102,10 +107,10 @@ pub enum AuthorityError {
         now: Second,
     },
 
-    #[error("the clock says {0}, which cannot be right: set it, then start again")]
+    #[error("the clock says {0}, which cannot be right: set it, then try again")]
     Clock(Second),
 
-    #[error("cannot create an authority: {0}; create the certificate and key elsewhere and configure their paths")]
+    #[error("cannot create an authority: {0}")]
     Make(String),
 }
 
@@ -118,8 +123,8 @@ pub enum MintError {
     Name { name: String, reason: NameError },
 
     #[error(
-        "the authority's certificate expired at {not_after}: replace it and its key, and make clients trust the \
-        new one"
+        "the authority's certificate expired at {not_after}: replace it and its key, send robotgate a SIGHUP, and make \
+         clients trust the new certificate"
     )]
     Expired { not_after: Second },
 
@@ -148,7 +153,7 @@ pub enum MintError {
     )]
     Server(rustls::Error),
 
-    #[error("creating the certificate was interrupted, probably because the proxy is stopping; try again")]
+    #[error("creating the certificate was interrupted, probably because the proxy is stopping")]
     Interrupted,
 }
 
@@ -179,7 +184,12 @@ impl AuthorityError {
         let encrypted = String::from_utf8_lossy(contents).contains("ENCRYPTED");
         Self::NoKey {
             path: path.to_owned(),
-            hint: if encrypted { " (it is encrypted)" } else { "" },
+            what: if encrypted {
+                "an encrypted private key, which robotgate cannot read: `openssl pkey -in old.pem -out new.pem` \
+                 decrypts it"
+            } else {
+                "no readable private key in PEM form: put the certificate's key into the file"
+            },
         }
     }
 

@@ -95,24 +95,21 @@ impl Bots {
         self.credentials.as_ref().map(Credentials::idle).unwrap_or_default()
     }
 
-    /// Returns the credentials that bots refer to but that the credentials file does not contain. Each item has the
-    /// names of the bot and the credential, and the bot's other kinds of proof, such as `its network`.
-    pub fn missing_credentials(&self) -> Vec<(&str, &str, String)> {
+    /// Returns the credentials that bots refer to but that the credentials file does not contain, each as the names of
+    /// the bot and the credential.
+    pub fn missing_credentials(&self) -> Vec<(&str, &str)> {
         let Some(credentials) = &self.credentials else {
             return Vec::new();
         };
-        let others = |bot: &Bot| {
-            let accepted_proofs = AcceptedProofs {
-                credentials: Vec::new(),
-                ..bot.accepted_proofs.clone()
-            };
-            accepted_proofs.kinds().to_string()
-        };
         self.bots
             .iter()
-            .flat_map(|bot| bot.accepted_proofs.credentials.iter().map(move |name| (bot, &**name)))
+            .flat_map(|bot| {
+                bot.accepted_proofs
+                    .credentials
+                    .iter()
+                    .map(move |name| (&*bot.name, &**name))
+            })
             .filter(|(_, name)| !credentials.has(name))
-            .map(|(bot, name)| (&*bot.name, name, others(bot)))
             .collect()
     }
 

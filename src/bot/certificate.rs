@@ -46,7 +46,7 @@ pub enum BadCertificateName {
 
 /// The client's certificate cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("robotgate cannot parse the client's certificate")]
+#[error("the certificate or its subjectAltName is malformed; have it issued again")]
 pub struct UnreadableCertificate;
 
 // === impl ClientCertificate ===

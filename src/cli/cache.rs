@@ -81,11 +81,14 @@ enum CacheError {
     #[error("{0}")]
     Unknown(String),
     #[error(
-        "this robotgate now knows nothing about {0}, but the fleet's server could not be told. The other robotgates \
-         keep their copies, and this one can get one of these copies again. Repeat the command when the page for \
-         operators or /api/v1/status shows that robotgate is connected to the server"
+        "this robotgate now knows nothing about {origin}, but the fleet's server could not be told. The other \
+         robotgates keep their copies, and this one can get one of these copies again. {}", match running {
+            true => "Repeat the command when the page for operators or /api/v1/status shows that robotgate is \
+                     connected to the server",
+            false => "Start robotgate, and repeat the command",
+        }
     )]
-    FleetNotTold(Origin),
+    FleetNotTold { origin: Origin, running: bool },
 }
 
 /// Runs the subcommand. `show`, `history` and `forget` fail if robotgate knows nothing about the site.
@@ -136,10 +139,17 @@ impl ForgetArgs {
             print_json(&forgot)?;
         }
         if forgot.fleet_told == Some(false) {
-            return Err(CacheError::FleetNotTold(origin));
+            let running = file.is_none();
+            return Err(CacheError::FleetNotTold { origin, running });
         }
         match (forgot.forgotten, args.json) {
-            (false, _) => Err(unknown(NOTHING_KNOWN, &origin, &self.origin, &sources)),
+            (false, _) => {
+                let missing = match forgot.fleet_told {
+                    Some(_) => "the fleet's server has been told, but this robotgate knew nothing about",
+                    None => NOTHING_KNOWN,
+                };
+                Err(unknown(missing, &origin, &self.origin, &sources))
+            }
             (true, true) => Ok(()),
             (true, false) => {
                 let mut message = match &file {

@@ -63,19 +63,11 @@ pub fn run(args: &CheckArgs) -> ExitCode {
              credentials of a [[bot]], or run: robotgate credential remove {name}{options}"
         ));
     }
-    for (bot, name, others) in config.bots.missing_credentials() {
-        let add = format!("robotgate credential add {name}{options}");
-        if !others.is_empty() {
-            warn(&format_args!(
-                "the bot {bot:?}: no credential named {name:?} is in the credentials file; to accept only {others} as \
-                 proof of this bot, write credentials = [] in its [[bot]], or else run: {add}"
-            ));
-            continue;
-        }
+    for (bot, name) in config.bots.missing_credentials() {
         warn(&format_args!(
-            "the bot {bot:?} has to prove itself with the credential {name:?}, which is not in the credentials file, so \
-             clients with its User-Agent are refused; run: {add}; or, to believe its User-Agent alone, write \
-             credentials = [] in its [[bot]]"
+            "the bot {bot:?}: its credential {name:?} is not in the credentials file, so clients with its User-Agent are \
+             refused unless they have another proof; run: robotgate credential add {name}{options}; or, if the bot \
+             needs no credential, write credentials = [] in its [[bot]]"
         ));
     }
     for (bot, agent) in config.bots_looked_up_by_name() {

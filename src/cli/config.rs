@@ -49,7 +49,7 @@ struct ShowArgs {
 enum ShowError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("with evidence.enabled = false the proxy does not keep old configurations")]
+    #[error("this configuration has no store of evidence (evidence.enabled), so the proxy keeps no old configurations")]
     NoEvidence,
     #[error("the store of evidence {} cannot be read: {error}", path.display())]
     Evidence { path: PathBuf, error: FileError },

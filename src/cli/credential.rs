@@ -66,14 +66,15 @@ enum Action {
 enum CredentialError {
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error("no credentials file is configured; name the proxy's configuration with --config FILE")]
+    NoConfig,
     #[error(
-        "no credentials file is configured{}; write:\n\n    [identity]\n    credentials = \"credentials\"\n\n\
-         (a relative path starts at the configuration's folder){}. With this key, every [[bot]] needs a credential, \
+        "no credentials file is configured in {}; write:\n\n    [identity]\n    credentials = \"credentials\"\n\n\
+         (a relative path starts at the configuration's folder). With this key, every [[bot]] needs a credential, \
          unless its entry lists another proof or has credentials = []",
-        .0.as_ref().map(|file| format!(" in {}", file.display())).unwrap_or_default(),
-        if .0.is_none() { ", and name the configuration with --config FILE" } else { "" }
+        .0.display()
     )]
-    NotConfigured(Option<PathBuf>),
+    NotConfigured(PathBuf),
     #[error(
         "{0:?} cannot be the name of a credential: write one word like \"acme-prod\", of at most 128 bytes, \
          which has no colon and does not begin with #"
@@ -112,7 +113,11 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
 fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), CredentialError> {
     let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let path = config.identity.credentials.clone();
-    let path = path.ok_or_else(|| CredentialError::NotConfigured(sources.file.clone()))?;
+    let missing = || match sources.file() {
+        Some(file) => CredentialError::NotConfigured(file.to_owned()),
+        None => CredentialError::NoConfig,
+    };
+    let path = path.ok_or_else(missing)?;
     Ok((config, path, sources.options()))
 }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -14,8 +15,8 @@ use super::{
 use crate::{
     bot::Enforcement,
     decision::{Decision, Reason},
-    evidence::EvidenceReader,
-    replay::{Difference, LoggedDecision, ReplayOutcome, Replayed, Replayer, decide},
+    evidence::{EvidenceReader, FileError},
+    replay::{Difference, LoggedDecision, Missing, ReplayOutcome, Replayed, Replayer, decide},
     text::plain_message,
     trust::{shell_option, shell_word},
 };
@@ -65,6 +66,9 @@ struct ReplayOutput {
     not_replayable: BTreeMap<String, u64>,
     /// The SHA-256 of the first text or configuration that is missing or unusable, by the reason in `not_replayable`.
     missing: BTreeMap<String, String>,
+    /// Whether the store of evidence lacks a text or configuration.
+    #[serde(skip)]
+    store_lacks_text: bool,
     unreadable_lines: u64,
     differences: Vec<ChangedDecision>,
 }
@@ -82,13 +86,15 @@ struct ChangedDecision {
 enum ReplayError {
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match named {
-        true => "",
-        false => "; name the configuration of the proxy that wrote the log with --config, or its store with --evidence",
+    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match (error, named) {
+        (FileError::Io(error), false) if error.kind() == io::ErrorKind::NotFound => {
+            "; with --config, name the configuration of the proxy that wrote the log, or with --evidence its store"
+        }
+        _ => "",
     })]
     Evidence {
         path: PathBuf,
-        error: crate::evidence::FileError,
+        error: FileError,
         /// Whether the user named the file with `--evidence`.
         named: bool,
     },
@@ -181,6 +187,7 @@ impl ReplayOutput {
             ReplayOutcome::NotReplayable(missing) => {
                 let why = missing.reason();
                 if let Some(sha256) = missing.sha256() {
+                    self.store_lacks_text |= !matches!(missing, Missing::BadConfig(_));
                     self.missing.entry(why.clone()).or_insert_with(|| sha256.to_string());
                 }
                 *self.not_replayable.entry(why).or_default() += 1;
@@ -237,7 +244,7 @@ impl ReplayOutput {
             );
         }
         count(self.unreadable_lines, "left out: not a JSON record of the log");
-        if !self.missing.is_empty() {
+        if self.store_lacks_text {
             let _ = writeln!(
                 text,
                 "note: the store of evidence is {}; if another proxy wrote the log, name its store with --evidence FILE",

@@ -66,7 +66,10 @@ enum Format {
 enum ReportError {
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("no line of {} is a JSON record of the audit log; name the file of audit.path", logs.iter().map(|log| log.display().to_string()).collect::<Vec<_>>().join(", "))]
+    #[error(
+        "found no record of the audit log in {}; name a file with the log in JSON, usually that of audit.path",
+        logs.iter().map(|log| log.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
     NoRecord { logs: Vec<PathBuf> },
     #[error("the report cannot be written: {}: {error}", path.display())]
     Output { path: PathBuf, error: io::Error },

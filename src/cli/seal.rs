@@ -11,7 +11,7 @@ use std::{
 use super::{Overrides, finish, load};
 use crate::{
     config::{ConfigError, Output},
-    seal::{self, NoteError, SealError, SealOptions, Verification, VerifierKey, Verify},
+    seal::{self, SealError, SealOptions, Verification, VerifierKey, Verify},
     text::plain_message,
 };
 
@@ -112,8 +112,8 @@ enum SealCommandError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Seal(#[from] SealError),
-    #[error("--key: {0}")]
-    Key(NoteError),
+    #[error("--key: {0:?} is neither a public key nor a file that has one on each line")]
+    Key(String),
     #[error("--key: {key:?} has no public key; name a public key, or a file with one")]
     NoKey { key: String },
     #[error(
@@ -122,8 +122,8 @@ enum SealCommandError {
     )]
     NoLog,
     #[error(
-        "the proxy's user could not use files that root creates in {}; run the command as that user, for example with \
-         \"sudo -u '#{owner}' robotgate seal ...\" ({owner} is its number)", folder.display()
+        "a part of the path {} belongs to user {owner}, who could not use files that root creates there; run the \
+         command as that user, for example with \"sudo -u '#{owner}' robotgate seal ...\"", folder.display()
     )]
     Owner { folder: PathBuf, owner: u32 },
 }
@@ -298,7 +298,9 @@ fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
         false => key.to_owned(),
     };
     let keys = text.lines().filter(|line| !line.is_empty()).map(VerifierKey::parse);
-    let keys = keys.collect::<Result<Vec<_>, _>>().map_err(SealCommandError::Key)?;
+    let keys = keys
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|_| SealCommandError::Key(key.to_owned()))?;
     // Never return an empty list: with it, `verify` would trust the keys in the seal folder.
     match keys.is_empty() {
         true => Err(SealCommandError::NoKey { key: key.to_owned() }),
@@ -337,7 +339,7 @@ fn text(found: &Verification, has_logs: bool) -> String {
         found.checkpoints,
         "older checkpoint matches",
         "older checkpoints match",
-        "the tree",
+        "the sealed lines",
     );
     if has_logs {
         let mut count = |number, what| count(number, "line", "lines", what);

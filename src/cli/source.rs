@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::{self, ErrorKind, Read},
     path::Path,
 };
 
@@ -15,7 +15,11 @@ pub(super) fn of_file(path: &Path) -> io::Result<Vec<u8>> {
 
 pub(super) fn of_input() -> io::Result<Vec<u8>> {
     prompt_for("the robots.txt");
-    read(io::stdin().lock())
+    read(io::stdin().lock()).map_err(|error| match error.kind() {
+        // For a folder, `files::Unreadable` would advise to name a file in it.
+        ErrorKind::IsADirectory => io::Error::other("it is a folder, not a file"),
+        _ => error,
+    })
 }
 
 fn read(input: impl Read) -> io::Result<Vec<u8>> {

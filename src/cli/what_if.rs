@@ -3,6 +3,7 @@
 
 use std::{
     fmt::Write as _,
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -92,16 +93,18 @@ enum WhatIfError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("cannot read {}: {}", path.display(), Unreadable(error))]
-    Robots { path: PathBuf, error: std::io::Error },
+    Robots { path: PathBuf, error: io::Error },
     #[error("--robots names {0} twice")]
     Twice(Origin),
     #[error(
         "this configuration has no store of evidence; with --evidence FILE, name the store of the proxy that wrote the log"
     )]
     NoEvidence,
-    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match named {
-        true => "",
-        false => "; with --evidence FILE, name the store of the proxy that wrote the log",
+    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match (error, named) {
+        (FileError::Io(error), false) if error.kind() == io::ErrorKind::NotFound => {
+            "; with --evidence FILE, name the store of the proxy that wrote the log"
+        }
+        _ => "",
     })]
     Evidence {
         path: PathBuf,
@@ -287,7 +290,11 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");
     if !summary.unknown.is_empty() {
-        let _ = writeln!(text, "note: the store of evidence is {}", evidence.display());
+        let _ = writeln!(
+            text,
+            "note: the store of evidence is {}; name a robots.txt that it lacks with --robots ORIGIN=FILE",
+            evidence.display()
+        );
     }
     if summary.pace_changes {
         text.push_str(

@@ -75,9 +75,8 @@ fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, c
         checker.complain(
             span.clone(),
             format!(
-                "other machines can reach {open}, so a token is required: add token-file = \"admin-token\" to [admin] \
-                 and create the file with \"(umask 77; openssl rand -hex 32 > admin-token)\", or listen only on \
-                 \"127.0.0.1:{}\"",
+                "other machines can reach {open}, so a token is required: add token-file = \"admin-token\" to [admin], \
+                 or listen only on \"127.0.0.1:{}\"",
                 open.port()
             ),
         );
@@ -93,7 +92,7 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
         .chain(tls)
         .find(|(_, one)| one.port() != 0 && addresses.contains(one));
     if let Some((key, both)) = taken {
-        let message = format!("{both} is in {key} too; write another port for operators");
+        let message = format!("{key} uses {both} too; write another port for operators");
         checker.complain(span.clone(), message);
     }
 }
@@ -106,7 +105,7 @@ impl AdminToken {
         let (file, low, high) = (path.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end());
         let bytes = files::read_secret(path).map_err(|error| match &error {
             SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                format!("{error}; \"(umask 77; openssl rand -hex 32 > {file})\" creates the file")
+                format!("{error}, or create the file with \"(umask 77; openssl rand -hex 32 > {file})\"")
             }
             _ => error.to_string(),
         })?;

@@ -154,9 +154,10 @@ impl TakenNames {
         let purposes = table.list("purposes");
         table.has_words("purposes", Purpose::ALL.map(Purpose::as_str));
         if let Some(list) = purposes.as_ref().filter(|list| list.get_ref().is_empty()) {
-            table
-                .checker
-                .complain(list.span(), "this list is empty; add a purpose or remove the key");
+            table.checker.complain(
+                list.span(),
+                r#"this list is empty; write a purpose like "search", or remove the key"#,
+            );
         }
         let purposes = table.checker.each(purposes, str::parse::<Purpose>);
         let accepted_proofs = self.accepted_proofs(raw_name.as_ref().filter(|_| name.is_some()), table);
@@ -250,8 +251,8 @@ impl TakenNames {
         {
             table.checker.complain(
                 list.span(),
-                "no client can present a certificate; add a [proxy.tls] listener whose client-roots name the roots \
-                 of these certificates",
+                "no client can present a certificate; set client-roots in [proxy.tls] to the roots of these \
+                 certificates",
             );
         }
         let accepted = AcceptedProofs {
@@ -268,9 +269,9 @@ impl TakenNames {
             table.checker.complain(
                 name.span(),
                 format!(
-                    "without the key credentials, a bot needs the credential with its name, but {:?} cannot be the name of \
-                     a credential; write credentials = [\"NAME\"] with the credential that this bot needs, or \
-                     credentials = [] to believe its User-Agent alone",
+                    "a bot without the key `credentials` needs the credential with its name, but {:?} cannot be the \
+                     name of one; write credentials = [\"NAME\"] in this [[bot]], or credentials = [] to believe its \
+                     User-Agent alone",
                     name.get_ref()
                 ),
             );
@@ -361,7 +362,7 @@ fn read_credentials(path: &Path) -> Result<Credentials, Vec<String>> {
     let bytes = files::read_secret(path).map_err(|error| match &error {
         SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             vec![format!(
-                "{error}; \"robotgate credential add NAME --config FILE\" creates the file"
+                "{error}, or create the file with \"robotgate credential add NAME --config FILE\""
             )]
         }
         _ => vec![error.to_string()],

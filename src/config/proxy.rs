@@ -194,7 +194,7 @@ impl Tls {
                 if let Some(both) = addresses.iter().find(|one| one.port() != 0 && plain.contains(one)) {
                     checker.complain(
                         span,
-                        format!("{both} is in proxy.listen too; write another port for TLS"),
+                        format!("proxy.listen uses {both} too; write another port for TLS"),
                     );
                 }
                 addresses

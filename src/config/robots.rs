@@ -119,7 +119,7 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     if let Some(without_copy) = without_copy.as_ref().filter(|_| then != Then::LastCopy) {
         table.checker.complain(
             without_copy.span(),
-            r#"this key has no effect unless the key `then` is "last-copy"; remove this key, or remove `then`"#,
+            r#"this key has no effect unless `then` is "last-copy"; write then = "last-copy", or remove this key"#,
         );
     }
     Unreachable {

@@ -53,9 +53,16 @@ struct Watched {
 /// Why a file cannot be watched. robotgate can still load it, but does not notice changes.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    #[error("cannot watch files for changes (if a limit is the cause, raise fs.inotify.max_user_instances): {0}")]
+    #[error(
+        "cannot watch files for changes (if a limit is the cause, raise fs.inotify.max_user_instances and restart \
+         robotgate): {0}"
+    )]
     Start(#[source] notify::Error),
-    #[error("cannot watch {} for changes (if a limit is the cause, raise fs.inotify.max_user_watches): {source}", directory.display())]
+    #[error(
+        "cannot watch {} for changes (if a limit is the cause, raise fs.inotify.max_user_watches and restart \
+         robotgate): {source}",
+        directory.display()
+    )]
     Directory { directory: PathBuf, source: notify::Error },
     /// The path cannot be made absolute.
     #[error(
@@ -211,9 +218,11 @@ impl Watcher {
         let mut result = Ok(());
         for directory in directories {
             let watched = self.debouncer.watch(directory, RecursiveMode::NonRecursive);
-            result = result.and(watched.map_err(|source| WatchError::Directory {
-                directory: directory.clone(),
-                source,
+            result = result.and(watched.map_err(|mut source| {
+                // The message names the directory itself.
+                source.paths.clear();
+                let directory = directory.clone();
+                WatchError::Directory { directory, source }
             }));
         }
         result

@@ -14,13 +14,13 @@ pub struct Failure {
 /// Why a fetch failed. The messages appear in the audit log and in responses to people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    #[error("the server answered {0}")]
+    #[error("{}", answered(*.0))]
     Status(u16),
     #[error("the server's redirect leads to no URL that robotgate can fetch: {0}")]
     Redirect(String),
     #[error("{text}")]
     Network { kind: NetworkError, text: String },
-    #[error("the answer was not complete within {} s", .0.as_secs_f64())]
+    #[error("the answer was not complete within {} s (robots.fetch-timeout)", .0.as_secs_f64())]
     Timeout(Duration),
     #[error("the answer's content coding cannot be decoded: {0}")]
     Coding(String),
@@ -39,7 +39,7 @@ pub enum FetchError {
     Pending,
     #[error("the fetch could not start in time, because too many other fetches were running (robots.max-fetches)")]
     Queued,
-    #[error("robotgate stopped or failed before the fetch had ended")]
+    #[error("robotgate could not finish the fetch, usually because it was stopping")]
     CutOff,
 }
 
@@ -106,6 +106,14 @@ impl Failure {
                 .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)))
                 .min(retry.longest),
         }
+    }
+}
+
+fn answered(status: u16) -> String {
+    match status {
+        // On the web, a 403 is no failure.
+        403 => "the FTP server refused the anonymous login".to_owned(),
+        _ => format!("the server answered {status}"),
     }
 }
 

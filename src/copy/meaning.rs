@@ -262,7 +262,9 @@ mod tests {
 
     #[test]
     fn a_refused_ftp_login_is_a_failure() {
-        let failed = Meaning::Failed(FetchError::Status(403).into());
+        let error = FetchError::Status(403);
+        assert_eq!(error.to_string(), "the FTP server refused the anonymous login");
+        let failed = Meaning::Failed(error.into());
         for (scheme, status, expected) in [
             (Scheme::Ftp, 403, failed),
             (Scheme::Ftp, 404, Meaning::NoRobots),

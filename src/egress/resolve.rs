@@ -40,19 +40,19 @@ struct Resolved {
 
 /// Why a resolver cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up name resolution: {0}; correct egress.dns or, if it is not set, /etc/resolv.conf")]
+#[error("cannot set up name resolution: {0}; name a server in egress.dns or in /etc/resolv.conf")]
 pub struct ResolverError(#[from] NetError);
 
 /// Why robotgate found no address for a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    #[error("the name does not exist (NXDOMAIN)")]
+    #[error("the host name does not exist (NXDOMAIN)")]
     NotFound,
-    #[error("the name has no address")]
+    #[error("the host name has no address")]
     NoAddress,
     #[error("the name servers did not answer in time")]
     Timeout,
-    #[error("the name servers answered {0}")]
+    #[error("the name servers reported an error: {0}")]
     Code(String),
     #[error("{0}")]
     Other(String),

@@ -65,7 +65,7 @@ enum CallError {
     Late(Duration),
     #[error("the server answered with an error: {}", shown(.0))]
     Refused(RedisError),
-    #[error("the server cannot be reached: {}", shown(.0))]
+    #[error("the connection to the server failed: {}", shown(.0))]
     Broken(RedisError),
     #[error("the server ended the connection, or sent too long an answer")]
     Ended,
@@ -174,7 +174,10 @@ impl FleetClient {
             self.connection.store(None);
             *self.error.lock() = Some(error.to_string());
         }
-        tracing::error!(%error, "the fleet's server cannot be used; robotgate works without it and keeps trying to connect");
+        tracing::error!(
+            %error,
+            "the fleet's server cannot be used; robotgate keeps trying to connect, and until then follows fleet.on-loss"
+        );
         self.probe_in_background();
     }
 

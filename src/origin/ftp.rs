@@ -19,7 +19,7 @@ pub enum FtpPathError {
     Relative,
     #[error("has a % that begins no escape: write %25 for it")]
     Escape,
-    #[error("has a control character or the byte FF, which cannot be sent to an FTP server")]
+    #[error("has an escaped control character or %FF, which cannot be sent to an FTP server")]
     Control,
     #[error(
         "has a question mark, perhaps escaped (%3F): an ftp URL has no query, and a server could take the character for a wildcard"
@@ -29,7 +29,7 @@ pub enum FtpPathError {
     Slash,
     #[error("contains `//`, or a segment `.` or `..`; write the path without these")]
     Segment,
-    #[error("ends with a space, which servers may drop")]
+    #[error("has a space (%20) at the end of its last name, which servers may drop")]
     Space,
     #[error("ends with several ;type=; write only one")]
     Type,

@@ -3,7 +3,7 @@
 //! user information, or an invalid host or port. This module resolves no name.
 
 use std::{
-    net::{IpAddr, Ipv4Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::Arc,
 };
 
@@ -20,8 +20,10 @@ pub struct HostPort {
 pub enum HostPortError {
     #[error("the host is missing")]
     NoHost,
-    #[error("there is a user name before the host; remove it, and send credentials in a header")]
+    #[error("there is a user name before the host; remove it")]
     UserInfo,
+    #[error("an IPv6 address has to be in brackets, as in [::1]")]
+    NoBrackets,
     #[error("the host is neither a name like shop.example nor an address")]
     Host,
     #[error("the port is not a number from 1 to 65535")]
@@ -60,9 +62,17 @@ fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
     let (host, rest) = bytes.split_at(host_end);
     match rest {
         [] | [b':'] => Ok((host, None)),
+        [b':', port @ ..] if port.contains(&b':') && is_ipv6(bytes) => Err(HostPortError::NoBrackets),
         [b':', port @ ..] => Ok((host, Some(port))),
         _ => Err(HostPortError::Host),
     }
+}
+
+/// Returns whether the bytes are an IPv6 address without brackets, perhaps with a port.
+fn is_ipv6(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    let without_port = text.rsplit_once(':').map_or("", |(address, _)| address);
+    [text, without_port].iter().any(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
 fn parse_port(digits: &[u8]) -> Result<u16, HostPortError> {
@@ -258,7 +268,11 @@ mod tests {
             ("a.example:80:90", HostPortError::Port),
             ("[::1", HostPortError::Host),
             ("[::1]x", HostPortError::Host),
-            ("::1", HostPortError::NoHost),
+            ("::1", HostPortError::NoBrackets),
+            ("::1:443", HostPortError::NoBrackets),
+            ("2001:db8::1:443", HostPortError::NoBrackets),
+            ("1:2:3:4:5:6:7:8:443", HostPortError::NoBrackets),
+            ("10.0.0.1:80:90", HostPortError::Port),
             ("a b.example", HostPortError::Host),
             ("a/b.example", HostPortError::Host),
             ("a..example", HostPortError::Host),

@@ -26,13 +26,11 @@ pub enum TargetError {
     NoRobots,
     #[error("this proxy fetches only {SCHEMES} URLs, and ws and wss URLs for a WebSocket")]
     Scheme,
-    #[error("the URL's host or port is not valid: {0}")]
+    #[error("the URL is not valid: {0}")]
     HostPort(#[from] HostPortError),
-    #[error(
-        "the URL is ambiguous: write it like https://example.com/page or, inside a CONNECT, as a path that begins with /"
-    )]
+    #[error("the URL is ambiguous: write it like https://example.com/page")]
     Ambiguous,
-    #[error("the URL has {}, which has to be percent-encoded: write %{:02X} for it", name(*.0), .0)]
+    #[error("the URL has {}: remove it, or write %{:02X} instead", name(*.0), .0)]
     Character(u8),
     #[error("the URL is longer than {} KiB", MAX_TARGET / 1024)]
     TooLong,

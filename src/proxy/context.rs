@@ -100,7 +100,9 @@ impl Running {
     pub(super) async fn drain(&self, bound: Duration) -> bool {
         self.tasks.close();
         let running = self.tasks.len();
-        tracing::info!(running, ?bound, "waiting for open exchanges to end");
+        if running > 0 {
+            tracing::info!(running, ?bound, "waiting for open exchanges to end");
+        }
         let all_ended = tokio::select! {
             () = self.tasks.wait() => true,
             () = tokio::time::sleep(bound) => false,

@@ -91,7 +91,7 @@ pub enum SetupError {
     Cache(#[from] DiskError),
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    #[error("evidence.path cannot be used: {0}")]
+    #[error("evidence.path: {0}")]
     Evidence(#[from] EvidenceError),
 }
 

@@ -128,7 +128,7 @@ impl Limit {
             Limit::ClientLeaves => {
                 "this client has reached its limit of certificates for new hosts in a minute (proxy.max-client-leaves)"
             }
-            Limit::HeaderBytes => "the request's header section is too long (proxy.max-header-bytes)",
+            Limit::HeaderBytes => "the request line and the fields together are too long (proxy.max-header-bytes)",
             Limit::HeaderFields => "the request has too many fields (proxy.max-header-fields)",
             Limit::HeaderTimeout => "the request did not arrive in time (proxy.header-timeout)",
             Limit::BodyTimeout => "the request's content did not arrive in time (proxy.body-timeout)",
@@ -170,7 +170,7 @@ impl Tally {
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
         let count = &self.counts[limit as usize];
         if let Some(total) = count.note(now.saturating_duration_since(self.since)) {
-            tracing::warn!(%client, limit = limit.key(), total, "a client exceeded a limit: {limit}");
+            tracing::warn!(%client, limit = limit.key(), total_since_start = total, "a limit was exceeded: {limit}");
         }
     }
 }

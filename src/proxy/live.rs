@@ -97,14 +97,14 @@ impl Live {
         let mut logs = self.audit_logs.lock();
         logs.retain(is_in_use);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
-            let output = generation.audit.output();
+            let output = before.audit.output();
             if let Err(error) = before.audit.divert(&generation.config.audit.output) {
                 tracing::error!(
                     %error,
                     output,
-                    "some lines could not be written to the previous audit log, and cannot be moved to the new one; \
-                     robotgate keeps trying to write them to the previous log, so make that log writable again; lines \
-                     that are not written when robotgate stops are lost"
+                    "robotgate cannot write some lines to the previous audit log (`output`), and cannot move them to \
+                     the new one (`error`). Make the previous log writable: robotgate keeps trying, but lines that are \
+                     not written when it stops are lost"
                 );
             }
             logs.push(before.audit.clone());

@@ -142,7 +142,11 @@ impl OwnResponse {
             r#type: type_of(error.as_str()),
             cause: &detail,
             summary: &detail,
-            todo: problem::what_to_do_about(error),
+            todo: match problem {
+                // The advice for this error is about requests to sites.
+                Problem::InternalSite(_) => "",
+                _ => problem::what_to_do_about(error),
+            },
             retry_after,
             title,
             status: status.as_u16(),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustls::{
-    RootCertStore, ServerConfig,
+    CertificateError, RootCertStore, ServerConfig,
     crypto::ring::{self, Ticketer},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
     server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     config::Tls,
     files::{self, SecretError},
+    pem,
 };
 
 /// The TLS settings of the listeners.
@@ -35,6 +36,10 @@ pub enum ServerTlsError {
     Certificate { path: PathBuf, error: std::io::Error },
     #[error("proxy.tls.certificate: {} contains no certificate in PEM form", .0.display())]
     NoCertificate(PathBuf),
+    #[error("proxy.tls.certificate: {} cannot be read: {}", .0.display(), .1)]
+    Pem(PathBuf, String),
+    #[error("proxy.tls.certificate: the first certificate in {} is damaged", .0.display())]
+    Damaged(PathBuf),
     #[error("proxy.tls.key: {0}")]
     Key(#[from] SecretError),
     #[error("proxy.tls.key: {} contains no unencrypted private key in PEM form: `openssl pkey -in old.pem -out new.pem` \
@@ -73,6 +78,9 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
             certificate: tls.certificate.clone(),
             key: tls.key.clone(),
         },
+        rustls::Error::InvalidCertificate(CertificateError::BadEncoding) => {
+            ServerTlsError::Damaged(tls.certificate.clone())
+        }
         error => error.into(),
     })?;
     // Clients speak HTTP/2 only inside a CONNECT.
@@ -96,11 +104,11 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerTlsEr
         path: path.to_owned(),
         error,
     })?;
-    CertificateDer::pem_slice_iter(&pem)
-        .collect::<Result<Vec<_>, _>>()
-        .ok()
-        .filter(|chain| !chain.is_empty())
-        .ok_or_else(|| ServerTlsError::NoCertificate(path.to_owned()))
+    let chain = pem::certificates(&pem).map_err(|error| ServerTlsError::Pem(path.to_owned(), error.to_string()))?;
+    match chain.is_empty() {
+        true => Err(ServerTlsError::NoCertificate(path.to_owned())),
+        false => Ok(chain.into_iter().map(|(_, certificate)| certificate).collect()),
+    }
 }
 
 /// Returns the verifier of clients' certificates, if root certificates are configured. A client without a certificate

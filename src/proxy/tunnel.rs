@@ -201,8 +201,7 @@ async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fau
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
-        Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => Err(Fault::ConnectionRefused),
-        Ok(Err(_)) => Err(Fault::Unroutable),
+        Ok(Err(error)) => Err(Fault::from_connect(&error)),
         Err(_) => Err(Fault::ConnectionTimeout),
     }
 }

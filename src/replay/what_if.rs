@@ -68,18 +68,15 @@ words! {
 pub enum Unknown {
     #[error(transparent)]
     Missing(Missing),
-    #[error("the store of evidence does not have the robots.txt that the decision was based on")]
+    #[error("the robots.txt that the decision was based on was not found")]
     Text,
-    #[error("the store of evidence does not have the tdmrep.json that the decision was based on")]
+    #[error("the tdmrep.json that the decision was based on was not found")]
     Tdmrep,
     #[error("the decision depends on the site's tdmrep.json, and the log does not say whether the site has one")]
     NoTdmrep,
-    #[error(
-        "the logged decision used no robots.txt, and the store of evidence has none of the site from before the request: \
-         name a robots.txt for the site"
-    )]
+    #[error("the logged decision used no robots.txt, and it is unknown which one the site had then")]
     NoLookup,
-    #[error("the last fetch got no robots.txt, and the new configuration may treat that differently")]
+    #[error("the last fetch of the robots.txt failed, and the new configuration may treat that differently")]
     Failing,
     #[error(
         "robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may have changed"
@@ -87,9 +84,13 @@ pub enum Unknown {
     Waiting,
     #[error("the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel")]
     Intercepted,
+    #[error("the line has no matched_by, so it does not say which {0} identified the client")]
+    NoMatchedBy(ProofKind),
     #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
     Proof { kind: ProofKind, name: String },
-    #[error("the configuration requires a proof of the client's identity, and the log shows no matching proof")]
+    #[error(
+        "the configuration would refuse the client, unless it has a proof of its identity that the log does not show"
+    )]
     Unproven,
     #[error("the log has only a part of the client's address, which might be in a bot's networks")]
     Address,
@@ -211,7 +212,7 @@ impl Scenario {
         let logged_proof = kind
             .map(|kind| match logged.matched_by.as_deref() {
                 Some(name) => Ok(LoggedProof { kind, name }),
-                None => Err(Missing::Malformed("matched_by")),
+                None => Err(Unknown::NoMatchedBy(kind)),
             })
             .transpose()?;
         let field = match &self.agent {

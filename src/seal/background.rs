@@ -60,7 +60,10 @@ impl Sealer {
             move || shared.run(&closed)
         });
         if let Err(error) = &thread {
-            tracing::error!(%error, "the audit log is not sealed: no thread can be started");
+            tracing::error!(
+                %error,
+                "the audit log is not sealed, because no thread can be started; restart robotgate to try again"
+            );
             shared.fails.store(true, Ordering::Relaxed);
         }
         Self {
@@ -133,7 +136,11 @@ impl Shared {
         self.lines.store(sealed.size, Ordering::Relaxed);
         self.fails.store(false, Ordering::Relaxed);
         if let Some(key) = &sealed.created {
-            tracing::info!(folder = %self.options.path.display(), %key, "created a key that seals the audit log");
+            tracing::info!(
+                folder = %self.options.path.display(),
+                %key,
+                "created a key pair to seal the audit log; the field key is the public key"
+            );
         }
         if told.take().is_some() {
             tracing::warn!(folder = %self.options.path.display(), "the audit log is sealed again");
@@ -144,7 +151,7 @@ impl Shared {
         self.fails.store(true, Ordering::Relaxed);
         let error = error.to_string();
         if told.as_ref() != Some(&error) {
-            tracing::error!(error, "the audit log is not sealed");
+            tracing::error!(error, "the audit log is not sealed; robotgate tries again later");
             *told = Some(error);
         }
     }

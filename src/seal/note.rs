@@ -51,7 +51,7 @@ pub enum NoteError {
     Checkpoint,
     #[error("it is not an Ed25519 key of a signed note (c2sp.org/signed-note)")]
     Key,
-    #[error("it is not a private key of a seal: 32 bytes in base64")]
+    #[error("it has no private key (32 bytes in base64); restore the file from a backup")]
     Seed,
     #[error("its signature is wrong: the text was changed, or another key signed it")]
     Signature,

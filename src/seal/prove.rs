@@ -103,7 +103,10 @@ pub fn prove(
         }
     }
     match proven.is_empty() {
-        true => Err(SealError::NotCovered(id.to_owned())),
+        true => Err(SealError::NotCovered {
+            id: id.to_owned(),
+            is_current: older.is_none(),
+        }),
         false => Ok((proven, wanted.len())),
     }
 }

@@ -116,9 +116,8 @@ pub fn seal(
 /// Replaces the private key. Returns the new public key, and the file of the checkpoint that announces it.
 pub fn rotate_key(options: &SealOptions) -> Result<(VerifierKey, PathBuf), SealError> {
     let folder = Folder(options.path.clone());
-    if folder.read(keys::VKEY)?.is_none() {
-        return Err(SealError::Empty(folder.0));
-    }
+    // Fail before `Writer::open` creates a folder or a key.
+    Chain::load(&folder, &[])?;
     let writer = Writer::open(&folder, options)?;
     keys::rotate(&folder, &writer.key, &writer.chain, writer.checkpoint())
 }
@@ -202,8 +201,8 @@ impl<'a> Writer<'a> {
         }
         let Some(file) = walk.later.front().filter(|file| file.first == position.first) else {
             let text = format!(
-                "the file of the log that was sealed last, {}, is missing: neither the log nor a rotated file begins with \
-                 its first line",
+                "the file of the log that was sealed last, {}, is missing: no file of the log begins with the first \
+                 line of that file",
                 position.file
             );
             return Err(SealError::Differs(text));

@@ -188,7 +188,7 @@ impl Verification {
                 Ok(entry) => entry,
                 Err(error) => {
                     let bundle = TileName::bundle(tree.size(), checkpoint.size);
-                    let text = format!("{error}. Without it, the lines were not compared");
+                    let text = format!("{error}. Without this file, the lines were not compared");
                     self.add_file(&folder.path(&bundle.to_string()), &text);
                     return false;
                 }

@@ -27,8 +27,8 @@ pub(super) async fn keep_open(live: Arc<Live>, mut rotations: Signal) {
                 (_, Displaced::Renamed) => {}
                 (_, Displaced::Removed) if is_failing => {}
                 (_, Displaced::Removed) => tracing::warn!(
-                    "somebody removed or replaced the file of the audit log, so the lines of the last seconds are lost; \
-                     to rotate the log, rename the file, and compress it only when robotgate has opened a new one"
+                    "somebody removed or replaced the file of the audit log, so at least the lines since then are \
+                     lost; to rotate the log, rename the file, and compress it only when robotgate has opened a new one"
                 ),
             }
         }

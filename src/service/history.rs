@@ -47,7 +47,12 @@ pub(super) async fn restore(live: &Arc<Live>) {
                 .and_then(|text| history.restore(&text).map_err(|error| error.to_string())),
         };
         if let Err(error) = restored {
-            tracing::warn!(path = %path.display(), error, "the history on the page for operators begins empty, because its file cannot be used");
+            tracing::warn!(
+                path = %path.display(),
+                error,
+                "the history on the page for operators begins empty, because its file cannot be used; robotgate \
+                 replaces this file"
+            );
         }
     });
     // An error means that the task panicked. The history is then empty.

@@ -202,15 +202,15 @@ mod tests {
                 Level::ERROR,
                 "the new configuration was rejected; robotgate keeps the current one",
                 &[
-                    ("cause", "the file changed"),
+                    ("trigger", "the file changed"),
                     (
                         "error",
                         "a.toml:2:1: proxy.lisen: there is no such key\n    2 | lisen = \"x\""
                     ),
-                    ("generation", "1"),
+                    ("current_generation", "1"),
                 ]
             ),
-            "1994-11-06T08:49:37Z ERROR the new configuration was rejected; robotgate keeps the current one cause=\"the file changed\" generation=1\n    \
+            "1994-11-06T08:49:37Z ERROR the new configuration was rejected; robotgate keeps the current one trigger=\"the file changed\" current_generation=1\n    \
              a.toml:2:1: proxy.lisen: there is no such key\n        2 | lisen = \"x\"\n"
         );
     }

@@ -57,7 +57,7 @@ pub(super) async fn run(
                 report.reloaded();
             }
             None => tracing::warn!(
-                cause,
+                trigger = cause,
                 "there is no configuration file to reload; start with --config FILE"
             ),
         }
@@ -78,22 +78,13 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
              [[bot]], or remove it"
         );
     }
-    for (bot, name, others) in config.bots.missing_credentials() {
-        if !others.is_empty() {
-            tracing::warn!(
-                bot,
-                name,
-                "the credentials file has no credential for this name; add it with \"robotgate credential add {name} --config \
-                 FILE\", or, to accept only {others} as proof of this bot, write credentials = [] in its [[bot]]"
-            );
-            continue;
-        }
+    for (bot, name) in config.bots.missing_credentials() {
         tracing::warn!(
             bot,
             name,
-            "the bot has to prove itself with the credential {name:?}, which is not in the credentials file, so clients \
-             with its User-Agent are refused; run \"robotgate credential add {name} --config FILE\", or, to believe the \
-             User-Agent alone (unless identity.required is set), write credentials = [] in its [[bot]]"
+            "the bot's credential is not in the credentials file, so clients with its User-Agent are refused unless they \
+             have another proof; run \"robotgate credential add {name} --config FILE\", or, if the bot needs no \
+             credential, write credentials = [] in its [[bot]]"
         );
     }
 }
@@ -112,9 +103,9 @@ async fn reload(daemon: &Arc<Daemon>, sources: &Sources, cause: &'static str) {
     if let Err(error) = &outcome {
         in_force.log_rejected(cause, error);
         tracing::error!(
-            cause,
+            trigger = cause,
             error,
-            generation,
+            current_generation = generation,
             "the new configuration was rejected; robotgate keeps the current one"
         );
     }
@@ -204,7 +195,10 @@ impl WatchedConfig {
         let file = sources.file()?;
         let mut watcher = Watcher::new(file)
             .inspect_err(|error| {
-                tracing::warn!(%error, "cannot watch the configuration file; send SIGHUP to reload it");
+                tracing::warn!(
+                    %error,
+                    "cannot watch the configuration file and the files with secrets; send SIGHUP after each change"
+                );
             })
             .ok();
         if let (Some(watcher), Some(secrets)) = (&mut watcher, secrets_of(sources)) {
@@ -235,7 +229,10 @@ impl WatchedConfig {
         });
         match followed.await {
             Ok(watcher) => self.watcher = Some(watcher),
-            Err(error) => tracing::error!(%error, "stopped watching the configuration file; send SIGHUP to reload it"),
+            Err(error) => tracing::error!(
+                %error,
+                "stopped watching the configuration file and the files with secrets; send SIGHUP after each change"
+            ),
         }
     }
 }

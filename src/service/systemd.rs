@@ -124,7 +124,7 @@ impl Notifier {
         if let Err(error) = send()
             && !sent.trouble.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(%error, "cannot send a message to systemd, which may think that robotgate has not started or hangs");
+            tracing::warn!(%error, "cannot send a message to systemd, which may therefore end or restart robotgate");
         }
     }
 }
@@ -174,7 +174,7 @@ impl Inherited {
                 tracing::warn!(
                     %address,
                     "systemd passed a socket that the configuration does not name, so robotgate does not answer \
-                     there; add its address to proxy.listen, or remove it from the .socket unit"
+                     there; add its address to proxy.listen and restart robotgate, or remove it from the .socket unit"
                 );
             }
         }

@@ -28,8 +28,8 @@ pub enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     #[error(
-        "there is no such page; see / (how to make clients trust this proxy), /ca.pem and /ca.crt (its certificate) \
-         and /problems (what refusals and errors mean)"
+        "there is no such page; see / (how to make clients trust this proxy) and /problems (what refusals and errors \
+         mean)"
     )]
     Page,
     #[error(

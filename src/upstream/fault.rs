@@ -20,16 +20,16 @@ pub enum Fault {
     ConnectionRefused,
     #[error("connecting to the server took too long")]
     ConnectionTimeout,
-    #[error("there is no route to the server")]
+    #[error("the server cannot be reached")]
     Unroutable,
-    #[error("the server closed or reset the connection before it answered")]
+    #[error("the server closed or reset the connection")]
     ConnectionTerminated,
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
     /// pingora would replace the underscore, and check the certificate for another name.
     #[error(
-        "robotgate cannot check the server's certificate, because the first label of the host's name has an underscore; \
-         waiting does not help (docs/limits.md)"
+        "robotgate cannot check certificates for hosts with an underscore in the first label; to let a bot reach such \
+         a host, the operator can list it in [[https.tunnel]] and in the bot's exempt-hosts"
     )]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
@@ -49,12 +49,12 @@ pub enum Fault {
     /// robotgate does not forward a 407 (RFC 9110 §15.5.8): the client would think that robotgate asks for credentials.
     #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
-    #[error("the FTP server does not keep to the protocol: {0}")]
+    #[error("the FTP server cannot be used: {0}")]
     Ftp(String),
     /// A data connection to this address could reach another machine or another service.
     #[error(
         "the FTP server asked for a data connection to {0}; robotgate opens one only to the server's own IP address, \
-         only to ports from 1024 up, and never to itself"
+         only to ports from 1024 up, and never to robotgate itself"
     )]
     DataAddress(SocketAddr),
     #[error("internal error in robotgate: {0}")]
@@ -111,7 +111,7 @@ impl Fault {
     }
 
     fn too_many_files() -> Self {
-        Self::Internal("it has too many files open".to_owned())
+        Self::Internal("it has too many files open; raise ulimit -n or LimitNOFILE".to_owned())
     }
 
     /// Parses the text of rustls' error, because pingora provides only the text.
@@ -228,7 +228,7 @@ mod tests {
             let error = Error::because(ErrorType::InternalError, "Fail to connect to 192.0.2.1:80", cause);
             assert_eq!(
                 Fault::from_pingora(&error),
-                Fault::Internal("it has too many files open".to_owned()),
+                Fault::Internal("it has too many files open; raise ulimit -n or LimitNOFILE".to_owned()),
                 "{code}"
             );
         }

@@ -397,6 +397,9 @@ async fn without_evidence_there_is_no_history() {
     origin.change("/robots.txt", brief(TWO));
     changes(&gate, &origin, 1).await;
     let output = history(&gate, &origin, &[]).await;
-    assert!(output.errors.contains("evidence.enabled = false"), "{output:?}");
+    assert!(
+        output.errors.contains("no store of evidence (evidence.enabled)"),
+        "{output:?}"
+    );
     assert_eq!(output.code, Some(1));
 }

@@ -291,7 +291,8 @@ async fn invalid_names_and_arguments_are_errors() {
     );
     let none = CliOutput::of(&["credential", "list"], "").await;
     assert!(
-        none.errors.contains("name the configuration with --config FILE"),
+        none.errors
+            .contains("name the proxy's configuration with --config FILE"),
         "{}",
         none.errors
     );
@@ -320,8 +321,9 @@ async fn check_warns_of_unused_and_missing_credentials() {
         output.errors
     );
     assert!(
-        output.errors
-            .contains("the bot \"AcmeBot\" has to prove itself with the credential \"AcmeBot\", which is not in the credentials file"),
+        output
+            .errors
+            .contains("the bot \"AcmeBot\": its credential \"AcmeBot\" is not in the credentials file"),
         "{}",
         output.errors
     );

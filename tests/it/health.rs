@@ -73,7 +73,8 @@ async fn health_reports_an_answer_of_another_service_as_not_ready() {
     // The listener for bots answers, too, but not as the admin listener does.
     let address = gate.address().to_string();
     let output = CliOutput::of(&["health", "--address", &address], "").await;
-    let expected = format!("not ready: {address}: the answer (400 Bad Request) is not that of a robotgate{ELSEWHERE}");
+    let expected =
+        format!("not ready: {address}: the answer (400 Bad Request) is not that of an admin listener{ELSEWHERE}");
     assert_eq!(answer(&output), (Some(1), &*expected));
 }
 
@@ -85,8 +86,8 @@ async fn health_says_if_the_configuration_has_no_endpoint() {
         answer(&output),
         (
             Some(1),
-            "not ready: admin.listen has no address with a port other than 0, and cache.persist is false, so this \
-             command has nothing to ask; set admin.listen to an address"
+            "not ready: admin.listen is empty or has only port 0, and cache.persist is false, so this command has \
+             nothing to ask; set admin.listen to an address such as 127.0.0.1:3180"
         )
     );
 }

@@ -232,7 +232,11 @@ async fn a_gate_whose_file_is_locked_keeps_copies_in_memory() {
     let ready = second.admin("/readyz").await;
     assert_eq!(ready.status, 200);
     for text in [line.message(), &ready.text()] {
-        for part in ["Until the next start", "another process has it open", "its own file"] {
+        for part in [
+            "Until the next start",
+            "another process keeps it open",
+            "own cache.path",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -204,7 +204,11 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     let bad = seal(folder.path(), &["verify", "--checkpoint", &old, &log]).await;
     let expected = format!("{log}:42: this line was changed after sealing (entry 41)\n");
     assert_eq!((bad.code, bad.out.lines().next()), (Some(1), Some(expected.trim())));
-    assert!(bad.out.contains("1 older checkpoint matches the tree"), "{}", bad.out);
+    assert!(
+        bad.out.contains("1 older checkpoint matches the sealed lines"),
+        "{}",
+        bad.out
+    );
     let rotated = format!("{log}.1");
     for (file, range) in [(&rotated, 0..100), (&log, 100..300)] {
         fs::write(file, "").expect("emptied");
@@ -232,6 +236,9 @@ async fn verify_names_the_file_the_line_and_the_reason() {
         assert_eq!((bad.code, &*bad.out), (Some(1), ""), "{key:?}");
         assert!(bad.errors.contains("has no public key"), "{}", bad.errors);
     }
+    let bad = seal(folder.path(), &["verify", "--key", "missing.vkey"]).await;
+    let neither = "--key: \"missing.vkey\" is neither a public key nor a file that has one on each line";
+    assert!(bad.errors.contains(neither), "{}", bad.errors);
     let stranger = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
     let bad = seal(folder.path(), &["verify", "--key", stranger]).await;
     assert!(

@@ -238,7 +238,7 @@ async fn the_mistakes_of_a_reload_are_printed_as_lines() {
     let message = "robots.profil: there is no such key; did you mean \"profile\"?\n        8 | profil = \"google\"\n";
     assert!(shown.contains(message), "{shown}");
     assert!(
-        shown.contains("ERROR the new configuration was rejected; robotgate keeps the current one cause=\"the file changed\" generation=1\n"),
+        shown.contains("ERROR the new configuration was rejected; robotgate keeps the current one trigger=\"the file changed\" current_generation=1\n"),
         "{shown}"
     );
 }

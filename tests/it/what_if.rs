@@ -165,14 +165,13 @@ async fn a_decision_that_would_need_an_unknown_robots_txt_is_reported() {
     assert!(shown.out.starts_with("1 decision\n"), "{}", shown.out);
     assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);
     let store = format!(
-        "\nnote: the store of evidence is {}\n",
+        "\nnote: the store of evidence is {}; name a robots.txt that it lacks with --robots ORIGIN=FILE\n",
         gate.file("evidence.redb").display()
     );
     assert!(shown.out.contains(&store), "{}", shown.out);
 }
 
-const NONE_THEN: &str = "the logged decision used no robots.txt, and the store of evidence has none of the site from before \
-                         the request: name a robots.txt for the site";
+const NONE_THEN: &str = "the logged decision used no robots.txt, and it is unknown which one the site had then";
 
 #[tokio::test]
 async fn a_decision_without_a_robots_txt_gets_the_one_that_the_site_had_then() {

@@ -45,11 +45,11 @@ pub(super) enum Problem {
     #[error("the saved robots.txt files cannot be read at the moment; see the operational log")]
     Disk,
     #[error(
-        "the proxy has forgotten the site in memory, but cannot write to the disk at the moment, so the saved \
-         robots.txt would apply again after a restart; see the operational log"
+        "the proxy has forgotten the site in memory, but cannot write this to the disk now. It keeps trying; if it \
+         restarts before that, the saved robots.txt applies again. See the operational log"
     )]
     Unwritten,
-    #[error("robotgate did not answer within 60 s; try again, with fewer URLs if the request has many")]
+    #[error("robotgate did not answer within 60 s; try again later")]
     Overdue,
 }
 

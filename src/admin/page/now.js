@@ -54,8 +54,8 @@ function showBanners(s) {
     make(
       "p",
       {},
-      "Until the server is back, robotgate fetches every robots.txt itself, and applies [pace] as fleet.on-loss says. ",
-      s.fleet.error ?? "",
+      "Until it can be used, robotgate fetches every robots.txt itself, and applies [pace] as fleet.on-loss says. ",
+      s.fleet.error ? `Reason: ${s.fleet.error}.` : "",
     ),
   );
   banner("draining", "warn", s.state === "draining" && "robotgate is draining.", null, () =>

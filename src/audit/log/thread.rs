@@ -105,7 +105,7 @@ impl SharedLog {
                 Err(error) => error,
             };
             if !stalled {
-                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written; requests wait up to 10 s for it, and then get a 503");
+                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written, so requests get a 503 after 10 s; robotgate keeps trying, but a restart would lose lines");
                 stalled = true;
             }
             let mut state = self.state.lock();
@@ -116,7 +116,11 @@ impl SharedLog {
                 state.ended = true;
                 let bytes = batch.left() + std::mem::take(&mut state.lines).len();
                 drop(state);
-                tracing::error!(output = &*sink.name, bytes, "the last lines of the audit log are lost");
+                tracing::error!(
+                    output = &*sink.name,
+                    bytes,
+                    "the last lines of the audit log are lost: they could not be written before the log was closed"
+                );
                 lost = true;
                 break;
             }

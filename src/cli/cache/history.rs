@@ -60,7 +60,8 @@ impl HistoryArgs {
         let (config, sources) = args.load()?;
         let Some(options) = &config.evidence else {
             return Err(CacheError::Unknown(
-                "with evidence.enabled = false the proxy does not keep old versions".to_owned(),
+                "this configuration has no store of evidence (evidence.enabled), so the proxy keeps no old versions"
+                    .to_owned(),
             ));
         };
         let _progress = Progress::begin(|| "reading the store of evidence".to_owned());

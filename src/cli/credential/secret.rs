@@ -27,7 +27,7 @@ pub(super) enum SecretError {
          good one"
     )]
     Short,
-    #[error("the secret on standard input has more than {MAX_GIVEN} bytes, which some clients cannot send")]
+    #[error("the secret on standard input has more than {MAX_GIVEN} bytes; give a shorter one")]
     Long,
     #[error("the secret on standard input has more than one line, or characters that do not print")]
     Control,

@@ -32,17 +32,20 @@ pub(super) struct Before {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    #[error("cannot read {}: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
+    #[error("cannot open the folder {} of the credentials file: {source}{}", path.display(), match source.kind() {
+        io::ErrorKind::NotFound => "; create it, or correct identity.credentials",
+        _ => "",
+    })]
+    Folder { path: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
-    #[error("cannot give {} the owner and group that it had: {source}; run this as root, or as its owner", path.display())]
+    #[error("cannot give {} the owner and group that it had: {source}; run this as root", path.display())]
     Owner { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error("{} is not UTF-8", .0.display())]
     NotText(PathBuf),
-    #[error("another process holds the lock on {}; try again", .0.display())]
+    #[error("another process keeps the folder {} locked; stop that process, then try again", .0.display())]
     Locked(PathBuf),
 }
 
@@ -54,7 +57,7 @@ impl Store {
         // Replace the file behind a symbolic link, and not the link itself.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = folder_of(&path);
-        match files::lock(folder).map_err(|source| read_error(folder, source))? {
+        match files::lock(folder).map_err(|source| folder_error(folder, source))? {
             Some(lock) => Ok(Self { lock, path }),
             None => Err(StoreError::Locked(folder.to_owned())),
         }
@@ -143,9 +146,9 @@ pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Op
     (kept.concat(), Some(lines.len() - kept.len()))
 }
 
-fn read_error(path: &Path, source: io::Error) -> StoreError {
+fn folder_error(path: &Path, source: io::Error) -> StoreError {
     let path = path.to_owned();
-    StoreError::Read { path, source }
+    StoreError::Folder { path, source }
 }
 
 fn write_error(path: &Path, source: io::Error) -> StoreError {

@@ -21,15 +21,18 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
-        "{0:?} cannot be written into every client's settings: name a folder whose absolute path has only letters, \
-         digits and -_./@%+"
+        "{0:?} cannot be written into every client's settings: name a folder whose absolute path has only ASCII \
+         letters, digits and -_./@%+"
     )]
     Folder(PathBuf),
     #[error("{0} exists, and robotgate env did not write it: move it away, or name another folder")]
     Taken(PathBuf),
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("{path}, the file of this system's root certificates, is not valid PEM: {error}")]
+    #[error(
+        "{path}, the file of this system's root certificates, is not valid PEM ({error}); create it again, for example \
+         with update-ca-certificates"
+    )]
     SystemRoot { path: String, error: pem::PemError },
 }
 
@@ -169,7 +172,9 @@ mod tests {
             .expect_err("no PEM")
             .to_string();
         assert!(
-            error == "/roots, the file of this system's root certificates, is not valid PEM: line 3 is not base64",
+            error.starts_with(
+                "/roots, the file of this system's root certificates, is not valid PEM (line 3 is not base64);"
+            ),
             "{error}"
         );
     }

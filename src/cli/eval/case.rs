@@ -62,25 +62,25 @@ struct Labels {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadLine {
-    #[error("the line is not UTF-8")]
+    #[error("the line is not UTF-8; send a robots.txt that is not UTF-8 as `robots_b64`")]
     NotUtf8,
-    #[error("the line ends before its JSON does; a \"}}\" or a quote is missing")]
+    #[error("the line ends before its JSON does; write each object on one line")]
     Incomplete,
-    #[error("the line is not JSON from column {0} on")]
+    #[error("the line is not valid JSON near column {0}")]
     NotJson(usize),
-    #[error("the line is JSON, but not an object")]
+    #[error("the line is not a JSON object")]
     NotAnObject,
-    #[error("the field `{0}` is missing")]
+    #[error("the field `{0}` is missing or null")]
     Missing(&'static str),
     #[error("the field `{0}` is not a string")]
     NotAString(&'static str),
-    #[error("the field `{0}` is a string that is not Unicode text")]
+    #[error("the field `{0}` has one half of a surrogate pair (\\ud800 to \\udfff) without the other")]
     NotText(&'static str),
     #[error("the line has no text in `robots` or `robots_b64`; send one of them")]
     NoRobots,
     #[error("the line has both `robots` and `robots_b64`; send one of them")]
     TwoRobots,
-    #[error("the field `robots_b64` is not base64: {0}")]
+    #[error("the field `robots_b64` is not standard base64: {0}")]
     NotBase64(DecodeError),
 }
 
@@ -129,7 +129,8 @@ impl<'a> Fields<'a> {
         serde_json::from_str(line).map_err(|error| match error.classify() {
             Category::Data => BadLine::NotAnObject,
             Category::Eof => BadLine::Incomplete,
-            _ => BadLine::NotJson(error.column()),
+            // serde_json counts bytes.
+            _ => BadLine::NotJson(line.char_indices().take_while(|(at, _)| *at < error.column()).count()),
         })
     }
 

@@ -24,7 +24,7 @@ use crate::{
         tdmrep::MemoryShares,
     },
     seal::Sealer,
-    store::{Disk, DiskError, Store},
+    store::{Disk, DiskError, FileError, Store},
     upstream::Origins,
 };
 
@@ -236,8 +236,7 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
         tracing::info!(
             certificate = %certificate.display(),
             fingerprint = authority.fingerprint(),
-            "created a certificate authority; for https, clients have to trust its certificate \
-             (robotgate ca export prints it)"
+            "created a certificate authority; for https, clients have to trust its certificate"
         );
     }
     Ok(Some(Leaves::counted(Arc::new(authority), MAX_LEAVES, minted)))
@@ -265,9 +264,13 @@ fn store(config: &Config, before: Option<&Generation>) -> Result<Arc<Store>, Dis
     let store = match config.path.as_deref().map(|path| Disk::open(path, config.disk, pages)) {
         Some(Ok(disk)) => Store::new(max_bytes, Some(disk)),
         Some(Err(error)) if before.is_none() => {
+            let advice = match error.why {
+                FileError::Locked => "; each robotgate needs its own cache.path",
+                _ => "",
+            };
             let why = format!(
-                "robotgate cannot use the file of cache.path: {}. Until the next start, or a reload with another \
-                 cache.path, it keeps robots.txt copies in memory only",
+                "robotgate cannot use the file of cache.path: {}{advice}. Until the next start, or a reload with \
+                 another cache.path, it keeps robots.txt copies in memory only",
                 error.why
             );
             tracing::error!(path = %error.path.display(), "{why}");

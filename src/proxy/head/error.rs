@@ -14,7 +14,7 @@ pub(in crate::proxy) enum HeadError {
     Gone,
     #[error("the request did not arrive in time (proxy.header-timeout)")]
     Timeout,
-    #[error("the request's header section is longer than {} (proxy.max-header-bytes)", Size(*.0))]
+    #[error("the request line and the fields together are longer than {} (proxy.max-header-bytes)", Size(*.0))]
     TooLarge(usize),
     #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
     TooManyFields(usize),
@@ -24,9 +24,9 @@ pub(in crate::proxy) enum HeadError {
     Syntax(&'static str),
     #[error("{}", TargetError::TooLong)]
     TargetTooLong,
-    #[error("the request target has a character that has to be percent-encoded: {0}")]
+    #[error("the request target has the character {}: write %{:02X} instead", .0, u32::from(*.0))]
     TargetCharacter(char),
-    #[error("the request target's host is not valid: {0}")]
+    #[error("the request target is not valid: {0}")]
     TargetHost(HostPortError),
     #[error("the request target's host has to be ASCII without percent-encoding: write it as {0}")]
     TargetHostEscaped(Host),

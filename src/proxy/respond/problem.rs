@@ -136,7 +136,10 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The host's address is one that bots may not reach, such as one of the company's own network.",
             "The response's detail says why. The operator can open some addresses with egress.allow.",
         ),
-        ProxyError::DestinationIpUnroutable => ("There is no route to the site's address.", ""),
+        ProxyError::DestinationIpUnroutable => (
+            "The site cannot be reached, usually because there is no route to its address.",
+            "",
+        ),
         ProxyError::ConnectionRefused => ("The site accepts no connections on this port.", ""),
         ProxyError::ConnectionTerminated => ("The site closed the connection before it answered.", "Try again."),
         ProxyError::ConnectionTimeout => ("Connecting to the site took too long.", "Try again later."),
@@ -165,7 +168,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ProxyError::ProxyInternalError => (
             "robotgate had an internal error, or it cannot write its audit log or its evidence and so forwards \
              nothing.",
-            "The operational log says why.",
+            "The audit log (error_detail) or the operational log says why.",
         ),
         ProxyError::ProxyLoopDetected => (
             "The request has passed through this proxy before.",

@@ -176,8 +176,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             "https://own.example/private",
             text(),
             BOT_A,
-            "unknown: the logged decision used no robots.txt, and the store of evidence has none of the site from before \
-             the request: name a robots.txt for the site",
+            "unknown: the logged decision used no robots.txt, and it is unknown which one the site had then",
         ),
         (
             "",
@@ -185,8 +184,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             PRIVATE,
             text(),
             "identity.unidentified = 'wildcard'",
-            "unknown: the logged decision used no robots.txt, and the store of evidence has none of the site from before \
-             the request: name a robots.txt for the site",
+            "unknown: the logged decision used no robots.txt, and it is unknown which one the site had then",
         ),
         (
             "A",
@@ -194,7 +192,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             PRIVATE,
             Found::Failed,
             "robots.unreachable.deny-for = '1h'",
-            "unknown: the last fetch got no robots.txt, and the new configuration may treat that differently",
+            "unknown: the last fetch of the robots.txt failed, and the new configuration may treat that differently",
         ),
         (
             "A",
@@ -210,7 +208,8 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             PRIVATE,
             text(),
             "[[bot]]\nname = 'A'\nuser-agents = ['A']\nnetworks = ['10.0.0.0/8']",
-            "unknown: the configuration requires a proof of the client's identity, and the log shows no matching proof",
+            "unknown: the configuration would refuse the client, unless it has a proof of its identity that the log does \
+             not show",
         ),
     ] {
         let line = line(&old, agent, method, url, &fetch);
@@ -292,7 +291,8 @@ fn a_client_is_identified_by_its_logged_proof_if_it_is_configured() {
             "a.example",
             "C",
             bot("certificates = ['a.example']"),
-            "unknown: the configuration requires a proof of the client's identity, and the log shows no matching proof",
+            "unknown: the configuration would refuse the client, unless it has a proof of its identity that the log does \
+             not show",
         ),
     ] {
         let line = proven(identity, matched_by, user_agent);
@@ -406,7 +406,7 @@ fn a_new_user_agent_asks_as_another_bot() {
     let without_text = found(&line, Some(&old), &to_agent("B"), None);
     assert_eq!(
         without_text,
-        "unknown: the store of evidence does not have the robots.txt that the decision was based on"
+        "unknown: the robots.txt that the decision was based on was not found"
     );
 }
 

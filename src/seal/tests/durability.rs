@@ -64,7 +64,7 @@ fn a_folder_belongs_to_one_log_and_one_sealer() {
     assert_eq!((mode("seal/key"), mode("seal/checkpoint")), (0o600, 0o640));
     fs::set_permissions(bench.file("seal/key"), fs::Permissions::from_mode(0o644)).unwrap();
     let error = bench.seal().unwrap_err().to_string();
-    assert!(error.contains("every user can read it; run: chmod 640"), "{error}");
+    assert!(error.contains("every user can read it: run `chmod 640"), "{error}");
     fs::remove_file(bench.file("seal/key")).unwrap();
     let error = bench.seal().unwrap_err().to_string();
     assert!(error.contains("the private key with the id"), "{error}");
@@ -80,7 +80,7 @@ fn sealing_a_file_that_is_not_a_log_creates_no_folder() {
     assert!(error.contains("audit.jsonl: there is no such file"), "{error}");
     fs::write(bench.file("audit.jsonl"), "hello\n").unwrap();
     let error = bench.seal().unwrap_err().to_string();
-    assert!(error.contains("no line of it is a record"), "{error}");
+    assert!(error.contains("it has no record of an audit log"), "{error}");
     assert!(!bench.file("seal").exists());
 }
 

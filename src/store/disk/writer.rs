@@ -109,8 +109,8 @@ impl SharedDisk {
                         if origins > 0 {
                             tracing::error!(
                                 path = %self.path.display(), origins, %error,
-                                "the most recent robots.txt files were not saved; robotgate fetches them again after the \
-                                 next start"
+                                "the most recent robots.txt files were not saved; robotgate fetches them again when \
+                                 bots need them"
                             );
                         }
                         break;

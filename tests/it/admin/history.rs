@@ -221,7 +221,10 @@ async fn a_damaged_history_is_reported_and_replaced() {
     fs::write(gate.file("robots.redb.history"), "{").expect("the folder can be written");
     gate.start_again().await;
     assert_eq!(
-        gate.logged("the history on the page for operators begins empty, because its file cannot be used"),
+        gate.logged(
+            "the history on the page for operators begins empty, because its file cannot be used; robotgate replaces \
+             this file"
+        ),
         1
     );
     refused(&gate.get(&origin.url("/private")).await, "rule");

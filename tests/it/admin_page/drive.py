@@ -175,11 +175,13 @@ class Operator:
         self.go("origins")
         self.browser.fill("#search", text)
         names = "[...document.querySelectorAll('#origins th')].map(cell => cell.innerText)"
+        # The page searches a moment after the last keystroke, and changes its fragment then.
+        searched = f"location.hash.includes(new URLSearchParams({{ search: {json.dumps(text)} }}))"
         note = f"!{find('#origins-note')}.innerText.startsWith('Searching')"
         wanted = json.dumps(json.dumps(origins, separators=(",", ":")))
         # Copies are written to the disk a moment later, so search again about twice a second.
         again = "void (Date.now() % 500 < 60 && document.querySelector('#refresh').click())"
-        self.wait(f"{origins}", f"{note} && JSON.stringify({names}) === {wanted} || {again}")
+        self.wait(f"{origins}", f"{searched} && {note} && JSON.stringify({names}) === {wanted} || {again}")
 
     def sorted_by(self, column, texts):
         """Sorts the sites by a column, and checks the cells of that column on the first page, as far as given."""

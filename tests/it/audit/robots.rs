@@ -303,7 +303,8 @@ async fn a_fetch_cut_off_by_a_stop_is_logged() {
     assert!(gate.stop().await.success());
 
     let changes = json!({
-        "status": null, "upstream": null, "bytes": null, "error": "robotgate stopped or failed before the fetch had ended",
+        "status": null, "upstream": null, "bytes": null,
+        "error": "robotgate could not finish the fetch, usually because it was stopping",
         "holds": "unreachable", "robots_sha256": null, "robots_expires": null,
     });
     assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &changes));

@@ -105,7 +105,7 @@ fn unusable_keys_are_refused() {
         ("", "in PEM form:"),
         (
             "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n",
-            "(it is encrypted)",
+            "an encrypted private key, which robotgate cannot read:",
         ),
     ] {
         files.write_key(pem);

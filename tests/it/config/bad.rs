@@ -341,8 +341,7 @@ fn roots_without_a_certificate_are_refused() {
         ),
         (
             good.replace("END", "ND"),
-            "cannot be read: the block at line 1 has no separate -----END line with the label of its -----BEGIN line"
-                .to_owned(),
+            "cannot be read: the block at line 1 does not end with a matching -----END line".to_owned(),
         ),
         (
             block("AAAA"),

@@ -88,7 +88,7 @@ fn a_credential_belongs_to_the_bot_that_lists_it_or_has_its_name() {
     // The bot requires this credential although the file lacks it, so that removing a credential never admits clients
     // without proof.
     assert_eq!(of("own"), ["own"]);
-    assert_eq!(config.bots.missing_credentials(), [("own", "own", String::new())]);
+    assert_eq!(config.bots.missing_credentials(), [("own", "own")]);
     let credentials = config.bots.credentials().unwrap();
     assert_eq!(credentials.idle(), ["old"]);
     assert_eq!(credentials.names().len(), 4);
@@ -101,19 +101,15 @@ fn a_bot_with_a_missing_credential_is_reported() {
     let config = folder.load().unwrap();
     assert_eq!(
         config.bots.missing_credentials(),
-        [
-            ("AcmeBot", "AcmeBot", String::new()),
-            ("images", "acme-staging", String::new()),
-            ("own", "own", String::new())
-        ]
+        [("AcmeBot", "AcmeBot"), ("images", "acme-staging"), ("own", "own")]
     );
 }
 
 #[tokio::test]
 async fn check_advises_empty_credentials_for_a_bot_proven_by_its_network() {
-    const WARNING: &str = "the bot \"LabBot\": no credential named \"LabBot\" is in the credentials file; to \
-                           accept only its network as proof of this bot, write credentials = [] in its [[bot]], or else \
-                           run: robotgate credential add LabBot --config ";
+    const WARNING: &str = "the bot \"LabBot\": its credential \"LabBot\" is not in the credentials file, so clients \
+                           with its User-Agent are refused unless they have another proof; run: robotgate credential \
+                           add LabBot --config ";
     let bot = "[identity]\ncredentials = \"credentials\"\n[cache]\npersist = false\n[https]\nmode = \"tunnel\"\n\
                [[bot]]\nname = \"LabBot\"\nuser-agents = [\"LabBot\"]\nnetworks = [\"10.1.0.0/16\"]\n";
     for (more, is_warned) in [("", true), ("credentials = []\n", false)] {
@@ -126,7 +122,7 @@ async fn check_advises_empty_credentials_for_a_bot_proven_by_its_network() {
 
 #[test]
 fn a_bot_whose_name_cannot_name_a_credential_must_list_its_proofs() {
-    const MISTAKE: &str = "\"Acme Bot\" cannot be the name of a credential; write credentials = [\"NAME\"]";
+    const MISTAKE: &str = "\"Acme Bot\" cannot be the name of one; write credentials = [\"NAME\"]";
     for (more, is_accepted) in [
         ("", false),
         ("credentials = []\n", true),
@@ -166,18 +162,18 @@ fn a_credentials_file_that_others_can_access_is_refused() {
         (0o440, None),
         (
             0o644,
-            Some("its mode is 0644, so every user can read it; run: chmod 640 DIR/credentials"),
+            Some("its mode is 0644, so every user can read it: run `chmod 640 DIR/credentials`"),
         ),
-        (0o604, Some("run: chmod 600 DIR/credentials")),
+        (0o604, Some("run `chmod 600 DIR/credentials`")),
         (0o641, Some("every user can execute it")),
         (0o642, Some("every user can change it")),
         (0o646, Some("every user can read and change it")),
         (
             0o660,
-            Some("its mode is 0660, so its group can do more than read it; run: chmod 640 DIR/credentials"),
+            Some("its mode is 0660, so its group can do more than read it: run `chmod 640 DIR/credentials`"),
         ),
         (0o650, Some("its group can do more than read it")),
-        (0o777, Some("run: chmod 640 DIR/credentials")),
+        (0o777, Some("run `chmod 640 DIR/credentials`")),
     ] {
         folder.chmod(mode);
         match (folder.load(), message) {

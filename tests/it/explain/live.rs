@@ -9,7 +9,7 @@ async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> CliOutput {
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
     let mut output = explain(&[&args, more].concat()).await;
     let named = format!("{} --config {}", origin.url(""), text(&config));
-    let note = match output.out.contains("could not be fetched") || output.out.contains("[egress]") {
+    let note = match output.out.contains("could not be fetched") || output.out.contains("does not let bots go there") {
         true => format!(
             "\nThe running proxy may still use a copy of an earlier robots.txt. To see it:\n  robotgate cache show {named}\n"
         ),
@@ -265,7 +265,7 @@ async fn a_silent_server_is_shown_after_the_timeout() {
     let gate = Gate::with("[robots]\nfetch-timeout = '1s'").await;
     let output = fetched(&gate, &origin, &[]).await.masked(&origin);
     let expected = "  ---  http://shop.example:PORT/robots.txt\n  \
-                    after TIME s: the answer was not complete within 1 s\n";
+                    after TIME s: the answer was not complete within 1 s (robots.fetch-timeout)\n";
     assert!(output.contains(expected), "{output}");
     assert!(output.starts_with("REFUSED"), "{output}");
 }
@@ -297,7 +297,7 @@ async fn a_prohibited_address_is_shown_with_the_key_that_allows_it() {
     let expected = "\
 REFUSED  http://shop.example:PORT/private
 for ExampleBot
-The configuration does not let bots go there ([egress]): 127.0.0.1 is a loopback address, which bots cannot reach unless egress.allow lists it.
+This proxy does not let bots go there: 127.0.0.1 is a loopback address, which bots cannot reach unless egress.allow lists it.
 
 Fetched:
   ---  http://shop.example:PORT/robots.txt

@@ -159,7 +159,7 @@ async fn a_closed_host_does_not_hide_the_line_of_a_file() {
     let expected = "\
 REFUSED  http://127.0.0.1:8000/
 for gptbot
-The configuration does not let bots go there ([egress]): 127.0.0.1 is a loopback address, which bots cannot reach \
+This proxy does not let bots go there: 127.0.0.1 is a loopback address, which bots cannot reach \
 unless egress.allow lists it.
 Without [egress], this would decide: line 7: Disallow: /
 
@@ -381,10 +381,10 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
             "gopher://shop.example/p",
             "robotgate: only http, https and ftp URLs have a robots.txt",
         ),
-        ("http://a..example/p", "robotgate: the URL's host or port is not valid"),
+        ("http://a..example/p", "robotgate: the URL is not valid: the host"),
         (
             "http://user@shop.example/",
-            "robotgate: the URL's host or port is not valid",
+            "robotgate: the URL is not valid: there is a user name before the host",
         ),
         ("https://", "robotgate: the URL has no host; write one like"),
         ("https:///x", "robotgate: the URL has no host; write one like"),
@@ -394,15 +394,15 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
         ),
         (
             "https://shop.example/a b",
-            "robotgate: the URL has a space, which has to be percent-encoded: write %20 for it",
+            "robotgate: the URL has a space: remove it, or write %20 instead",
         ),
         (
             "https://shop.example/?\u{1b}[2J",
-            "robotgate: the URL has the control character U+001B, which has to be percent-encoded: write %1B for it",
+            "robotgate: the URL has the control character U+001B: remove it, or write %1B instead",
         ),
         (
             "https://shop.example/<a",
-            "robotgate: the URL has the character <, which has to be percent-encoded: write %3C for it",
+            "robotgate: the URL has the character <: remove it, or write %3C instead",
         ),
         (&long, "robotgate: the URL is longer than 16 KiB"),
     ] {

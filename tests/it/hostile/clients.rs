@@ -90,7 +90,7 @@ async fn a_flood_of_bad_requests_does_not_flood_the_log() {
             .into_iter()
             .filter(|line| line.message().starts_with(message));
         lines
-            .map(|line| line.json["total"].as_u64().expect("a count"))
+            .map(|line| line.json["total_since_start"].as_u64().expect("a count"))
             .collect()
     };
     let bytes: [(&str, &dyn Fn(usize) -> String); 4] = [

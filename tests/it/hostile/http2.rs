@@ -321,7 +321,7 @@ async fn a_robots_txt_over_broken_http_2_is_a_failure() {
         (
             "reset",
             sends(&[(RST_STREAM, 0, true, &[0, 0, 0, 2])]),
-            "the server closed or reset the connection before it answered",
+            "the server closed or reset the connection",
         ),
         (
             "a huge head",

@@ -150,7 +150,7 @@ async fn a_bot_still_needs_a_proof_after_its_credential_is_removed() {
     assert_eq!(outcome(&without), (407, "unauthenticated".to_owned()));
     let line = gate
         .wait_for_log("a word to the operator", |line| {
-            line.says("which is not in the credentials file, so clients with its User-Agent are refused")
+            line.says("is not in the credentials file, so clients with its User-Agent are refused")
         })
         .await;
     assert_eq!((line.level(), line.field("name")), ("WARN", Some("acme")));

@@ -375,8 +375,8 @@ async fn an_error_shows_the_ascii_spelling_of_a_host() {
             "bücher.example",
             "write its host as xn--bcher-kva.example",
         ),
-        ("a{b}.example", "a{b}.example", "the request target's host is not valid"),
-        ("a%2f.example", "a%2f.example", "the request target's host is not valid"),
+        ("a{b}.example", "a{b}.example", "the request target is not valid"),
+        ("a%2f.example", "a%2f.example", "the request target is not valid"),
     ] {
         let sent = format!("GET http://{target}/ HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let found = error_of(&sent).await.map(|error| error.to_string()).unwrap_or_default();
@@ -429,6 +429,7 @@ async fn a_connect_without_a_valid_host_and_port_is_refused() {
         ("user@a.example:443", HeadError::ConnectTarget(HostPortError::UserInfo)),
         ("a..example:443", HeadError::ConnectTarget(HostPortError::Host)),
         ("[::1:443", HeadError::ConnectTarget(HostPortError::Host)),
+        ("::1:443", HeadError::ConnectTarget(HostPortError::NoBrackets)),
         ("/", HeadError::ConnectPort),
         ("*", HeadError::ConnectPort),
     ] {
@@ -502,7 +503,7 @@ fn each_error_says_what_is_wrong() {
             HeadError::Syntax("it has no Host field"),
             "does not accept the request: it has no Host field",
         ),
-        (HeadError::TargetCharacter('<'), "percent-encoded: <"),
+        (HeadError::TargetCharacter('<'), "character <: write %3C"),
         (HeadError::ConnectPort, "CONNECT example.com:443"),
         (HeadError::ConnectTarget(HostPortError::NoHost), "the host is missing"),
         (HeadError::HostDiffers, "different hosts or ports"),
