@@ -81,8 +81,8 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // An interrupted creation leaves the missing file in its folder, under a temporary name. If the folder is
-            // missing too, no creation was interrupted.
+            // If a creation was interrupted, the folder of the missing file contains this file under a temporary name.
+            // Without the folder, no creation was interrupted.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }

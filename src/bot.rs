@@ -45,8 +45,8 @@ pub struct Bot {
 }
 
 words! {
-    /// What a robots.txt means for a bot's requests. The configuration and the log use the same words, and
-    /// `Robots-Decision` uses `report`.
+    /// What a robots.txt means for a bot's requests. The configuration and the log use these words. `Robots-Decision`
+    /// uses only `report`.
     #[derive(Default)]
     pub enum Enforcement {
         /// A disallowed request is refused.

@@ -266,8 +266,9 @@ impl Config {
             .collect()
     }
 
-    /// Returns the bots, except exempt ones, that have no `robots-agents` and whose `user-agents` name products, but
-    /// not the bot's name; each with the first of these products. Sites may have rules for that product instead.
+    /// Returns each bot whose `user-agents` name products, but not the bot's name, together with the first of these
+    /// products. robotgate looks for the bot's name in a robots.txt, but sites may have rules for the product. Leaves
+    /// out exempt bots and bots with `robots-agents`.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);

@@ -158,7 +158,8 @@ fn move_aside<T>(kind: &DatabaseKind<T>, path: &Path, damaged: &File, what: &str
     let earlier = count_named_like(&beside).map_err(|error| stays(error.to_string()))?;
     if earlier >= MAX_ASIDE {
         return Err(stays(format!(
-            "there are already {earlier} damaged files next to it: check the disk for errors, then delete them"
+            "there are already {earlier} damaged files next to it: check the disk for errors, then delete the damaged \
+             files"
         )));
     }
     let mut aside = beside.into_os_string();
@@ -252,22 +253,22 @@ impl Pause {
 /// Why the file of a database cannot be used. The message says what to do, unless that depends on the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error("another process keeps it open; try again later")]
+    #[error("another process keeps it open")]
     Locked,
-    #[error("a newer robotgate wrote it ({0}); upgrade this robotgate, or choose another file")]
+    #[error("a newer robotgate wrote it ({0}); upgrade this robotgate")]
     Later(String),
-    #[error("it is damaged ({0}); the proxy moves it aside at its next start")]
+    #[error("it is damaged ({0})")]
     Damaged(String),
     #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
     Stays { what: String, why: String },
     #[error("{}", with_advice(.0))]
     Io(#[from] io::Error),
     /// The file was closed after an error and is not open again yet, or the program is ending.
-    #[error("it is closed, because of an earlier error or because robotgate is stopping")]
+    #[error("it is closed, after an error or because robotgate is stopping")]
     Closed,
 }
 
-/// Adds to the system's text what the person can do, if the text does not suggest it.
+/// Returns the operating system's error message, and what people can do unless the message suggests it.
 fn with_advice(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -277,6 +278,17 @@ fn with_advice(error: &io::Error) -> String {
 }
 
 // === impl FileError ===
+
+impl FileError {
+    /// Returns what people can do if a command that only reads the file fails: a text to append to the message.
+    pub fn advice_for_reader(&self) -> &'static str {
+        match self {
+            Self::Locked => "; try again later",
+            Self::Damaged(_) => "; the next start of the proxy repairs it or moves it aside",
+            _ => "",
+        }
+    }
+}
 
 impl From<redb::Error> for FileError {
     fn from(error: redb::Error) -> Self {
@@ -290,7 +302,7 @@ impl From<redb::Error> for FileError {
             }
             E::Io(error) => Self::Io(error),
             E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
-                Self::Io(io::Error::other(error.to_string()))
+                Self::Io(io::Error::other("reading or writing it failed before"))
             }
             // The other errors that can occur report an older file format, or tables that are missing or of other
             // types. No robotgate has written such a file, so it is damaged.

@@ -121,8 +121,8 @@ impl Decision {
         self
     }
 
-    /// Turns the decision into a refusal, which the enforcement `report` may still forward. Removes the rule and the
-    /// reading, which led to the earlier verdict.
+    /// Changes the verdict to one that refuses the request. With the enforcement `report`, the request may still be
+    /// forwarded. Removes the rule and the reading, which led to the earlier verdict.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
@@ -282,7 +282,7 @@ impl Decision {
         Some((self.reading?, readings.text(self.reading?).into_owned()))
     }
 
-    /// Like [`read`](Self::read), but returns `None` if the path as it was sent decided.
+    /// Like [`read`](Self::read), but returns `None` for the path as sent.
     pub fn read_as(&self) -> Option<(Reading, Vec<u8>)> {
         self.reading.filter(|reading| *reading != Reading::Sent)?;
         self.read()

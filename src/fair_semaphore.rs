@@ -12,7 +12,7 @@ use self::queue::Queue;
 #[derive(Debug)]
 pub(crate) struct FairSemaphore<K>(Mutex<Queue<K, Arc<SetOnce<()>>>>);
 
-/// A place in the queue for a permit, and later the permit. Dropping this value gives up either.
+/// A place in the queue for a permit, and later the permit. Dropping this value gives up the place or the permit.
 #[derive(Debug)]
 pub(crate) struct FairPermit<K: Copy + Eq + Hash> {
     semaphore: Arc<FairSemaphore<K>>,

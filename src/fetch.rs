@@ -139,8 +139,8 @@ pub enum LookupError {
     #[error("the audit log cannot be written, so robotgate fetches no robots.txt")]
     NotLogged,
     #[error(
-        "the robots.txt cannot be stored as evidence, so robotgate does not use it (evidence.required); another line \
-         of the operational log says why"
+        "robotgate does not use the robots.txt, because it cannot be stored as evidence (evidence.required); the \
+         operational log has the error of evidence.path"
     )]
     NotStored,
 }
@@ -276,7 +276,8 @@ impl Fetcher {
     async fn follow_redirects(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };
-            end = to.ask(self, None, note(hops, &to)).await?;
+            let ended = to.ask(self, None, note(hops, &to)).await;
+            end = ended.map_err(|failure| failure.after_redirect(&to.origin))?;
             if let HopEnd::Response(received) = &mut end {
                 received.etag = None;
                 received.redirected = true;

@@ -160,15 +160,16 @@ impl Display for Unreadable<'_> {
             return f.write_str("there is no such file; check the path");
         }
         let text = self.0.to_string();
-        let text = text.split(" (os error ").next().unwrap_or(&text);
-        let hint = match self.0.kind() {
-            ErrorKind::PermissionDenied => {
-                "; the user who runs robotgate must be able to read the file and enter the folders above it"
-            }
-            ErrorKind::IsADirectory => "; name a file in it",
-            _ => "",
-        };
-        write!(f, "{text}{hint}")
+        f.write_str(text.split(" (os error ").next().unwrap_or(&text))?;
+        match self.0.kind() {
+            ErrorKind::PermissionDenied => write!(
+                f,
+                ": the user {} cannot read the file or cannot enter a folder above it",
+                rustix::process::geteuid()
+            ),
+            ErrorKind::IsADirectory => f.write_str("; name a file in it"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -235,13 +236,12 @@ mod tests {
 
     #[test]
     fn an_io_error_gives_its_cause_and_advice_without_a_number() {
+        let user = rustix::process::geteuid();
+        let denied =
+            format!("Permission denied: the user {user} cannot read the file or cannot enter a folder above it");
         for (number, text) in [
             (2, "there is no such file; check the path"),
-            (
-                13,
-                "Permission denied; the user who runs robotgate must be able to read the file and enter the folders \
-                 above it",
-            ),
+            (13, &*denied),
             (21, "Is a directory; name a file in it"),
             (5, "Input/output error"),
         ] {

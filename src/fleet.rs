@@ -82,7 +82,7 @@ pub enum FleetError {
 #[derive(Debug, Default)]
 struct FetchListeners(Mutex<HashMap<String, Weak<Notify>>>);
 
-/// Dropping this ends the registration.
+/// The registration of one task in `FetchListeners`. It ends when this value is dropped.
 struct FetchListener {
     notify: Arc<Notify>,
     key: String,

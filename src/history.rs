@@ -38,9 +38,9 @@ pub struct History(Mutex<State>);
 pub struct Sample<'s> {
     /// The number of decisions since the start of the process, by bot and kind.
     pub totals: Totals,
-    /// What was counted for sites since the last sample with sites. Most samples have none.
+    /// What was counted for sites since the last sample with sites. Most samples have no sites.
     pub sites: Vec<(String, SiteCounts)>,
-    /// The requests since the last sample whose verdict was not `allow`, as far as [`Recent`](crate::audit::Recent)
+    /// The requests whose verdict was not `allow`, since the last sample, as far as [`Recent`](crate::audit::Recent)
     /// still has their lines.
     pub refusals: Vec<Refusal<&'s str>>,
 }

@@ -39,6 +39,16 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'sta
     Ok(found)
 }
 
+/// Says what a file contains instead of a readable private key, and what to do.
+pub(crate) fn in_place_of_key(pem: &[u8]) -> &'static str {
+    match memchr::memmem::find(pem, b"ENCRYPTED") {
+        Some(_) => {
+            "an encrypted private key, which robotgate cannot read: `openssl pkey -in old.pem -out new.pem` decrypts it"
+        }
+        None => "no readable private key in PEM form: put the certificate's key into the file",
+    }
+}
+
 fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     match error {
         Error::Base64Decode(_) => {

@@ -17,12 +17,12 @@ pub(crate) struct EventCounter {
 }
 
 /// Logs like the `tracing` macro for `$level`, but at most once a second for each place in the source. Adds the field
-/// `total_since_start`, the number of such events.
+/// `such_events_since_start`, the number of such events.
 macro_rules! ratelimited {
     ($level:ident, $($line:tt)+) => {{
         static COUNT: $crate::ratelimited::EventCounter = $crate::ratelimited::EventCounter::new();
         if let Some(total) = COUNT.note($crate::ratelimited::since_start()) {
-            tracing::$level!(total_since_start = total, $($line)+);
+            tracing::$level!(such_events_since_start = total, $($line)+);
         }
     }};
 }

@@ -73,7 +73,10 @@ pub enum Missing {
     RedactedParameter,
     #[error("the log does not have the exact URL: it was shortened (…), or has a character written as \\u{{…}}")]
     Escaped,
-    #[error("the line names a bot that its configuration does not have, so somebody has probably changed the line")]
+    #[error(
+        "the line names a bot that is not in the configuration of its config_sha256, so somebody has probably changed \
+         the line"
+    )]
     UnknownBot,
     #[error("the line does not have a valid {0}")]
     Malformed(&'static str),

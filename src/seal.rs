@@ -10,8 +10,9 @@
 //!
 //! Sealing writes bundles of entries, then tiles, then the checkpoint, then the position in the log up to which it
 //! sealed. It renames each file into its place when the file is complete and on disk. If the program is killed before
-//! it wrote the checkpoint, the old checkpoint and its files are still there. If it is killed later, the next sealing
-//! compares the lines after the old position with their entries.
+//! it wrote the checkpoint, the old checkpoint and its files are still there. If it is killed between the checkpoint
+//! and the position, the checkpoint covers lines after the old position. The next sealing compares these lines with
+//! their entries.
 
 mod background;
 mod compare;
@@ -66,8 +67,8 @@ pub enum SealError {
     #[error("{}: it is damaged or missing; restore the whole folder from one backup", .0.display())]
     Damaged(PathBuf),
     #[error(
-        "another process is sealing in {}, so a later attempt can succeed; let only one process (evidence.seal or a \
-         timer) seal this folder", .0.display()
+        "another process is sealing in {}; a later attempt can succeed. Only one process (evidence.seal or a timer) \
+         should seal this folder", .0.display()
     )]
     Locked(PathBuf),
     #[error(
@@ -111,7 +112,7 @@ pub enum SealError {
          --folder",
         match is_current {
             true => "are not sealed yet: try again after the next sealing (evidence.seal, a timer or `robotgate seal`)",
-            false => "were sealed later: name a later checkpoint",
+            false => "were not sealed yet when it was made: name a later checkpoint",
         }
     )]
     NotCovered {
@@ -158,8 +159,8 @@ pub fn is_origin(name: &str) -> bool {
 
 const CHECKPOINT: &str = "checkpoint";
 const POSITION: &str = "position";
-const GO_ON: &str = "\"robotgate seal verify --config FILE\" lists what differs. To seal the new lines in spite of \
-                     that, run \"robotgate seal --go-on --config FILE\"";
+const GO_ON: &str = "\"robotgate seal verify\" lists what differs. To seal the new lines in spite of that, run \
+                     \"robotgate seal --go-on\"";
 
 #[cfg(test)]
 mod tests;

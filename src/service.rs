@@ -225,7 +225,7 @@ impl Service {
             }
             waiting.abort();
             daemon.close_socket().await;
-            // While this process has the cache file open, no other robotgate writes the history.
+            // Save the history before the cache file is closed: until then, no other robotgate writes the history.
             keeping.finish().await;
             close_files(live, signal, Some(aborted)).await;
         };
@@ -316,7 +316,7 @@ fn announce(live: &Live, file: Option<&Path>) {
     if system == 0 {
         tracing::warn!(
             "the system has no root certificates, so robotgate can verify https sites only with those in \
-             https.extra-roots; install the system's (on Debian and Ubuntu: apt install ca-certificates), and restart \
+             https.extra-roots; install some (on Debian and Ubuntu: apt install ca-certificates), and restart \
              robotgate"
         );
     }

@@ -57,7 +57,7 @@ words! {
 }
 
 words! {
-    /// What happens if no statement of a site allows a purpose, and no enforced statement forbids one.
+    /// What happens if no enforced statement forbids a purpose of the bot, but the site does not allow all of them.
     #[derive(Default)]
     pub enum Unknown {
         /// The use is allowed.

@@ -1,7 +1,7 @@
 //! Gets cached robots.txt files for the command `robotgate cache`: from the running proxy, or else from the cache file.
 //!
-//! Closes the cache file before the command prints anything: a proxy that cannot open the file at its start keeps
-//! copies only in memory. All functions block.
+//! Closes the cache file before the command prints anything, so that a proxy that starts meanwhile can open it: a proxy
+//! that cannot open the file at its start keeps copies only in memory. All functions block.
 
 use std::{
     io,
@@ -65,8 +65,8 @@ pub enum AdminError {
     )]
     NotKept,
     #[error(
-        "there is no cache file at {}; if the proxy runs with a configuration file, name it with --config; if it runs \
-         as a service and cache.path is not set, set STATE_DIRECTORY to the service's state folder, such as \
+        "there is no cache file at {}; if the proxy runs with a configuration file, name it with --config; if the \
+         proxy runs as a service and cache.path is not set, set STATE_DIRECTORY to its state folder, such as \
          /var/lib/robotgate", .0.display()
     )]
     Nothing(PathBuf),
@@ -77,13 +77,13 @@ pub enum AdminError {
     )]
     Locked { path: PathBuf, socket: PathBuf },
     #[error(
-        "no access to {}: only the user that the proxy runs as may use it; run the command as that user, or with sudo",
+        "no access to {}: only the proxy's user and root may use it; with sudo, also give --config or STATE_DIRECTORY",
         .0.display()
     )]
     Denied(PathBuf),
-    #[error("{} cannot be used: {why}", .path.display())]
+    #[error("{} cannot be used: {why}{}", .path.display(), .why.advice_for_reader())]
     Unusable { path: PathBuf, why: FileError },
-    #[error("{} cannot be read or changed: {error}", .path.display())]
+    #[error("{} cannot be read or changed: {error}{}", .path.display(), .error.advice_for_reader())]
     File { path: PathBuf, error: FileError },
     #[error("the proxy at {} does not answer: {error}; its log may say why", .socket.display())]
     Talk { socket: PathBuf, error: io::Error },

@@ -1,7 +1,7 @@
 //! Reads the cache file for an operator. The functions block, and never change the file.
 //!
-//! While a read runs, the database cannot reuse the pages that the read may still need. So callers can read the file in
-//! parts.
+//! The file can grow while a read runs, because the database cannot reuse the pages that the read may still need. So
+//! callers can split a long read into parts.
 
 use std::time::SystemTime;
 

@@ -90,11 +90,11 @@ pub enum AuditError {
     Stdout(io::Error),
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
-    /// The line is not written. The log still writes it if the output accepts data again before the log ends.
-    #[error("the line could not be written to the audit log within 10 s")]
+    /// The line was not written in time. The log writes it later if the output accepts data again before the log ends.
+    #[error("robotgate could not write the request to the audit log within 10 s")]
     Stalled,
     /// The line is not in the log and never will be.
-    #[error("the audit log took no more lines for 10 s, because its output is too slow")]
+    #[error("the audit log had no room for the request for 10 s, because its output is slow or fails")]
     Full,
 }
 

@@ -55,8 +55,8 @@ macro_rules! records {
     };
 }
 
-/// Defines a struct of fields that several kinds of records share. A record's field of this type must have the
-/// name of the struct's first field, because `write` adds only the names of the others.
+/// Defines a struct of fields that several kinds of records share. In a record, the field with this struct must have
+/// the name of the struct's first field, because `write` writes the first value without its name.
 macro_rules! fields {
     (
         $(#[$about:meta])*
@@ -100,8 +100,8 @@ fields! {
         /// The address to which robotgate connected for the origin itself, or that it tried last. `redirects` has the
         /// addresses of redirect targets.
         pub upstream: Option<String>,
-        /// Bytes of content that were read, after decoding. `null` if the fetch failed, after a 304 and after too many
-        /// redirects.
+        /// Bytes of content that were read, after decoding. `null` if the fetch failed, brought a 304, or was
+        /// redirected too often.
         pub bytes: Option<usize>,
         /// Duration of the fetch, without the time in the queue.
         pub duration_us: Option<u64>,
@@ -320,8 +320,8 @@ records! {
         /// How the new text changes the decisions about recent requests: `stricter`, `looser`, `both`, `none` or
         /// `unknown`.
         pub effect: &'static str,
-        /// Number of recent requests that were decided with both texts (`requests`), and of those that could not be
-        /// decided (`undecided`).
+        /// Number of recent requests that were decided with both texts (`requests`), and of recent requests that could
+        /// not be decided (`undecided`).
         pub requests: usize,
         pub undecided: usize,
         /// Number of recent requests that only the old text allows (`newly_denied`), or only the new one

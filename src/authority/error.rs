@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::name::NameError;
 use crate::{
     files::{Exposure, Unreadable},
+    pem,
     text::Second,
 };
 
@@ -144,7 +145,10 @@ pub enum MintError {
     )]
     Encoding,
 
-    #[error("the authority's key cannot sign: {0}; replace the key and its certificate")]
+    #[error(
+        "the authority's key cannot sign: {0}; replace the key and its certificate, send robotgate a SIGHUP, and make \
+         clients trust the new certificate"
+    )]
     Sign(rustls::Error),
 
     #[error(
@@ -181,15 +185,9 @@ impl AuthorityError {
     }
 
     pub(super) fn no_key(path: &Path, contents: &[u8]) -> Self {
-        let encrypted = String::from_utf8_lossy(contents).contains("ENCRYPTED");
         Self::NoKey {
             path: path.to_owned(),
-            what: if encrypted {
-                "an encrypted private key, which robotgate cannot read: `openssl pkey -in old.pem -out new.pem` \
-                 decrypts it"
-            } else {
-                "no readable private key in PEM form: put the certificate's key into the file"
-            },
+            what: pem::in_place_of_key(contents),
         }
     }
 

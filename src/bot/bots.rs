@@ -189,7 +189,8 @@ impl Bots {
         self.bots.get(by_glob.or(by_name)?)
     }
 
-    /// Returns the index of the first bot of which a `user-agents` pattern without a `*` matches `field`.
+    /// Returns the index of the first bot that has a matching pattern for `field`. Looks only at patterns without a
+    /// `*`.
     fn first_name(&self, field: &[u8]) -> Option<usize> {
         if self.names.is_empty() {
             return None;

@@ -42,9 +42,9 @@ impl Bots {
 
     /// Identifies the client by its User-Agent fields and its proof.
     ///
-    /// With a proof, the User-Agent must name a bot that the proof is for; if it names none and the proof is for only
-    /// one, the client is that bot. Without a proof, the client is the bot that its User-Agent names, but it is refused
-    /// if that bot requires a proof or `required` is set.
+    /// With a proof, the User-Agent must name a bot that the proof is for. It may name no bot at all if the proof is
+    /// for only one bot: the client is then that bot. Without a proof, the client is the bot that its User-Agent names,
+    /// but the client is refused if that bot requires a proof or `required` is set.
     pub fn identify_by<'h>(
         &self,
         user_agents: impl IntoIterator<Item = &'h [u8]>,

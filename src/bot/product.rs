@@ -1,4 +1,5 @@
-//! Parses a User-Agent field (RFC 9110 §10.1.5): its products and comments, and which product names the client.
+//! Parses a User-Agent field (RFC 9110 §10.1.5): finds its products and comments, and the product that names the
+//! client.
 //!
 //! This module accepts any bytes, and skips everything that is neither a product nor a comment. It does not know the
 //! configured bots.

@@ -74,7 +74,7 @@ enum CacheError {
     Admin(#[from] AdminError),
     #[error("{url}: {error}")]
     Url { url: String, error: TargetError },
-    #[error("the store of evidence {} cannot be read: {error}", path.display())]
+    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), error.advice_for_reader())]
     Evidence { path: PathBuf, error: FileError },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),

@@ -43,7 +43,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     };
     if let Some(error) = &doubts.disk {
         warn(&format_args!(
-            "cache.path: {error}; robotgate would start without the saved robots.txt files, and would refuse a reload"
+            "cache.path: {error}. robotgate would start without the saved robots.txt files, and would refuse a reload"
         ));
     }
     if !doubts.taken.is_empty() {

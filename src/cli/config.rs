@@ -49,9 +49,12 @@ struct ShowArgs {
 enum ShowError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("this configuration has no store of evidence (evidence.enabled), so the proxy keeps no old configurations")]
+    #[error(
+        "this configuration has no store of evidence, so the proxy keeps no old configurations; evidence.enabled = \
+         true adds one"
+    )]
     NoEvidence,
-    #[error("the store of evidence {} cannot be read: {error}", path.display())]
+    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), error.advice_for_reader())]
     Evidence { path: PathBuf, error: FileError },
     #[error("the store of evidence {} does not have the configuration {sha256}", path.display())]
     Unknown { path: PathBuf, sha256: Sha256 },

@@ -109,7 +109,8 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
     }
 }
 
-/// The string is `--config` and `--set`, for commands that the output suggests.
+/// Returns the configuration, the path of the credentials file, and the options `--config` and `--set` as text, for
+/// commands that the output suggests.
 fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), CredentialError> {
     let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let path = config.identity.credentials.clone();

@@ -176,8 +176,8 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
-    // Java, containers, browsers and systems do not read `no_proxy` from this shell, nor does Node.js with the script
-    // that `--write` makes.
+    // Java, containers, browsers and operating systems ignore the variable `no_proxy` of this shell. So does Node.js
+    // with the script that `--write` makes.
     let reads_no_proxy = client.group == ClientKind::Client && !["java", "docker"].contains(&&*client.name);
     if reads_no_proxy && !(client.name == "node" && args.write.is_some()) {
         notes.extend(no_proxy_note());
@@ -258,7 +258,7 @@ fn no_proxy_note() -> Option<String> {
     ))
 }
 
-/// Adds a note if it has to guess the host name.
+/// Returns the URL of the proxy according to its configuration. Adds a note if the host name in the URL is a guess.
 fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     let plain = config.proxy.listen.first().map(|address| ("http", *address));
     let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));

@@ -140,7 +140,7 @@ fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Maximum number of bytes to read of a first line, or beyond a chunk that ends inside a line. Lines that robotgate
-/// writes are shorter than 1 MiB.
+/// Maximum number of bytes to read of a log's first line, or of the rest of a line after the chunk in which it begins.
+/// Lines that robotgate writes are shorter than 1 MiB.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
 const CHUNK: usize = 8 * 1024 * 1024;

@@ -88,9 +88,9 @@ enum ReplayError {
     Log(#[from] LogError),
     #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match (error, named) {
         (FileError::Io(error), false) if error.kind() == io::ErrorKind::NotFound => {
-            "; with --config, name the configuration of the proxy that wrote the log, or with --evidence its store"
+            "; use --config FILE (the configuration of the proxy that wrote the log) or --evidence FILE (its store)"
         }
-        _ => "",
+        _ => error.advice_for_reader(),
     })]
     Evidence {
         path: PathBuf,
@@ -342,8 +342,8 @@ fn show(
         &format!("{}, {}, forwarded: {}", logged.verdict, logged.reason, logged.forwarded),
     );
     let enforcement = Some(&*logged.enforcement).filter(|word| *word != Enforcement::Enforce.as_str());
-    // If a bot is exempt everywhere, the exemption is not a host but the word "enforcement". The line `enforcement`
-    // shows this.
+    // If a bot is exempt everywhere, the log has the word "enforcement" in place of the exempt host. The line
+    // "enforcement" of the output already says that the bot is exempt.
     let host = logged.exemption.as_deref().filter(|host| *host != "enforcement");
     let exceptions = [
         ("enforcement", enforcement),

@@ -292,7 +292,7 @@ fn other_owner(path: &Path, links: u32) -> Option<u32> {
 }
 
 fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
-    // A key comes first, because somebody else could create a file with the key as its name.
+    // If `key` is a valid key, do not look for a file of this name: somebody else could create such a file.
     let text = match VerifierKey::parse(key).is_err() && Path::new(key).is_file() {
         true => fs::read_to_string(key).map_err(SealError::read(key.as_ref()))?,
         false => key.to_owned(),

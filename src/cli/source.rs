@@ -16,7 +16,8 @@ pub(super) fn of_file(path: &Path) -> io::Result<Vec<u8>> {
 pub(super) fn of_input() -> io::Result<Vec<u8>> {
     prompt_for("the robots.txt");
     read(io::stdin().lock()).map_err(|error| match error.kind() {
-        // For a folder, `files::Unreadable` would advise to name a file in it.
+        // For a folder, the message of `files::Unreadable` would advise to name a file in it. That makes no sense for
+        // standard input.
         ErrorKind::IsADirectory => io::Error::other("it is a folder, not a file"),
         _ => error,
     })

@@ -102,9 +102,9 @@ enum WhatIfError {
     NoEvidence,
     #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match (error, named) {
         (FileError::Io(error), false) if error.kind() == io::ErrorKind::NotFound => {
-            "; with --evidence FILE, name the store of the proxy that wrote the log"
+            "; use --evidence FILE (the store of the proxy that wrote the log)"
         }
-        _ => "",
+        _ => error.advice_for_reader(),
     })]
     Evidence {
         path: PathBuf,
@@ -290,11 +290,10 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");
     if !summary.unknown.is_empty() {
-        let _ = writeln!(
-            text,
-            "note: the store of evidence is {}; name a robots.txt that it lacks with --robots ORIGIN=FILE",
-            evidence.display()
-        );
+        let _ = writeln!(text, "note: the store of evidence is {}", evidence.display());
+    }
+    if summary.lacks_robots {
+        text.push_str("note: with --robots ORIGIN=FILE, you can name the robots.txt of a site\n");
     }
     if summary.pace_changes {
         text.push_str(

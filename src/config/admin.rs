@@ -75,8 +75,8 @@ fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, c
         checker.complain(
             span.clone(),
             format!(
-                "other machines can reach {open}, so a token is required: add token-file = \"admin-token\" to [admin], \
-                 or listen only on \"127.0.0.1:{}\"",
+                "other machines can reach {open}, so the admin API needs a token; add token-file = \"admin-token\" to \
+                 [admin], or listen only on \"127.0.0.1:{}\"",
                 open.port()
             ),
         );

@@ -262,16 +262,17 @@ impl TakenNames {
             }),
             networks: table.checker.each(networks, network),
         };
-        // If this were no mistake, every client could send requests as this bot, although other bots need a credential.
+        // Without the key `credentials`, a bot needs the credential with its own name. If no credential can have this
+        // name, and the bot accepts no other proof, report a mistake: every client could send requests as this bot.
         if let (Some(name), Named::File(_)) = (by_name, &self.named)
             && !accepted.are_required()
         {
             table.checker.complain(
                 name.span(),
                 format!(
-                    "a bot without the key `credentials` needs the credential with its name, but {:?} cannot be the \
-                     name of one; write credentials = [\"NAME\"] in this [[bot]], or credentials = [] to believe its \
-                     User-Agent alone",
+                    "a bot without the key `credentials` needs a credential with the bot's name, but {:?} cannot be \
+                     the name of a credential; write credentials = [\"NAME\"] in this [[bot]], or credentials = [] if \
+                     the bot needs no credential",
                     name.get_ref()
                 ),
             );

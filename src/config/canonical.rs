@@ -10,7 +10,8 @@ use crate::copy::Sha256;
 /// What the configuration file, environment variables and `--set` set, as TOML with sorted keys, without comments and
 /// without defaults.
 ///
-/// Two `Canonical` values always compare equal, so that [`Config`](super::Config)s with the same meaning are equal.
+/// Two `Canonical` values always compare equal, even if their texts differ, so that [`Config`](super::Config)s with the
+/// same meaning are equal.
 #[derive(Clone, Debug)]
 pub struct Canonical {
     text: Arc<str>,

@@ -47,7 +47,7 @@ impl Fleet {
         let prefix = table.parsed("key-prefix", key_prefix);
         table.has_default("key-prefix", PREFIX);
         let on_loss = table.choice_or("on-loss", OnLoss::default());
-        // Only `[pace]` together with `on-loss = "share"` uses the size, and then the key is required. So the default
+        // robotgate uses `size` only with `[pace]` and `on-loss = "share"`, and then `size` is required. So the default
         // has no effect.
         let size = table.number_in([" robotgates", ""], "size", 1..=10_000).unwrap_or(1);
         let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();

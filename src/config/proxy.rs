@@ -49,8 +49,8 @@ pub struct Proxy {
     /// Whether robotgate adds itself to the Via field of forwarded requests. It always adds itself to that of forwarded
     /// responses.
     pub via: bool,
-    /// Whether responses to allowed requests have a `Robots-Decision` field even if the site forbids no use of their
-    /// content.
+    /// Whether all responses to allowed requests have a `Robots-Decision` field. If false, such a response has it only
+    /// if the site forbids a use of the content.
     pub annotate_allowed: bool,
     /// Names of the request fields that are not forwarded.
     pub strip: Vec<HeaderName>,
@@ -96,8 +96,8 @@ pub struct ClientLimits {
     pub client_connections: usize,
     /// Maximum number of requests of one client at the same time. A tunnel counts as one request.
     pub client_requests: usize,
-    /// Maximum number of fetches of one client, of robots.txt and `tdmrep.json` files, that run or wait for a permit at
-    /// the same time.
+    /// Maximum number of robots.txt and `tdmrep.json` files that robotgate fetches, or waits to fetch, for one client
+    /// at the same time.
     pub client_fetches: usize,
     /// Maximum number of certificates per minute, on average, that one client's CONNECTs can make robotgate issue.
     pub client_leaves: u32,

@@ -88,7 +88,7 @@ fn in_list(text: &str) -> bool {
 }
 
 /// Says how to write `word`, an unquoted value that follows the text `before`. To find out which type the key takes,
-/// this reads that text with an empty string as the value.
+/// reads `before` as a configuration, with an empty string as the value of the key.
 ///
 /// Returns `None` if `word` is probably a misspelt number or date, for which the TOML parser's message is better.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {

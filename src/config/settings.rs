@@ -21,7 +21,7 @@ pub struct KeyChange {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The values before and after: "default" if the key is not set, "none" if it belongs to a `[[bot]]` or
+    /// The values before and after: "default" if the key is not set, "no entry" if it belongs to a `[[bot]]` or
     /// `[[https.tunnel]]` that does not exist.
     Value { before: String, after: String },
     /// A secret or the content of a named file, such as a certificate, has changed. The text says what is different,
@@ -91,7 +91,7 @@ impl Settings {
         changed.map(change).collect()
     }
 
-    /// Returns the value of `key`, or "default" or "none" as in [`How::Value`].
+    /// Returns the value of `key`, or "default" or "no entry" as in [`How::Value`].
     fn value(&self, key: &str) -> String {
         if let Some(value) = self.0.get(key) {
             return value.clone();
@@ -128,7 +128,7 @@ impl fmt::Display for KeyChange {
 const ORDERED_LISTS: [&str; 2] = ["bot", "https.tunnel"];
 const NAME_KEYS: [&str; 2] = ["name", "host"];
 const DEFAULT: &str = "default";
-const NO_ENTRY: &str = "none";
+const NO_ENTRY: &str = "no entry";
 
 #[cfg(test)]
 mod tests {
@@ -171,16 +171,16 @@ mod tests {
             changes(a, &format!("{b}{a}")),
             [
                 "bot: [\"A\"] -> [\"B\", \"A\"]",
-                "bot.B.name: none -> \"B\"",
-                "bot.B.user-agents: none -> [\"B\"]",
+                "bot.B.name: no entry -> \"B\"",
+                "bot.B.user-agents: no entry -> [\"B\"]",
             ]
         );
         assert_eq!(
             changes(&format!("{a}{b}"), b),
             [
                 "bot: [\"A\", \"B\"] -> [\"B\"]",
-                "bot.A.enforcement: \"report\" -> none",
-                "bot.A.name: \"A\" -> none",
+                "bot.A.enforcement: \"report\" -> no entry",
+                "bot.A.name: \"A\" -> no entry",
             ]
         );
         assert_eq!(
@@ -192,8 +192,8 @@ mod tests {
             changes("", tunnel),
             [
                 "https.tunnel: default -> [\"a.example\"]",
-                "https.tunnel.a.example.host: none -> \"a.example\"",
-                "https.tunnel.a.example.reason: none -> \"r\"",
+                "https.tunnel.a.example.host: no entry -> \"a.example\"",
+                "https.tunnel.a.example.reason: no entry -> \"r\"",
             ]
         );
         assert_eq!(

@@ -188,7 +188,7 @@ impl<'c> Table<'c> {
         value
     }
 
-    /// Converts the value with `take`. `None` means that the type is wrong, which is reported.
+    /// Converts the value with `take`. If the type is wrong, `take` returns `None`, and `typed` reports the mistake.
     fn typed<T>(
         &self,
         value: &'c Value<'c>,

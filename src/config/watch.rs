@@ -219,7 +219,7 @@ impl Watcher {
         for directory in directories {
             let watched = self.debouncer.watch(directory, RecursiveMode::NonRecursive);
             result = result.and(watched.map_err(|mut source| {
-                // The message names the directory itself.
+                // The message of `WatchError` already names the directory.
                 source.paths.clear();
                 let directory = directory.clone();
                 WatchError::Directory { directory, source }
@@ -245,8 +245,8 @@ impl Watched {
         self.is_unreadable = self.seen.is_none();
     }
 
-    /// Stores `content`, and returns whether it differs from the content before. A file that cannot be read has not
-    /// changed. This is logged, because robotgate then keeps using what it read before, such as revoked secrets.
+    /// Stores `content`, and returns whether it differs from the content before. A file that cannot be read counts as
+    /// unchanged. Logs a warning, because robotgate keeps using what it read before, such as revoked secrets.
     fn take(&mut self, content: io::Result<Vec<u8>>) -> bool {
         let was_unreadable = std::mem::replace(&mut self.is_unreadable, content.is_err());
         match content {

@@ -52,8 +52,8 @@ impl ClockReadings {
             return Some(Jump::Back { ahead: expected });
         }
         let by = wall.duration_since(expected).ok().filter(|by| *by > SLACK && learns)?;
-        // The caller adds `by` to the times of failures since `began`. Moving `began` too lets the next jump correct
-        // them again.
+        // The caller adds `by` to the times of failures since `began`. Also add `by` to `began`, so that the next jump
+        // can correct these times again.
         self.began += by;
         Some(Jump::Forward { from, to: expected, by })
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Retry;
+use crate::origin::Origin;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -39,7 +40,7 @@ pub enum FetchError {
     Pending,
     #[error("the fetch could not start in time, because too many other fetches were running (robots.max-fetches)")]
     Queued,
-    #[error("robotgate could not finish the fetch, usually because it was stopping")]
+    #[error("the fetch did not end, usually because robotgate was stopping")]
     CutOff,
 }
 
@@ -82,6 +83,14 @@ impl Failure {
         }
     }
 
+    /// Makes the message of a network error name the origin to which a redirect led.
+    pub(crate) fn after_redirect(mut self, origin: &Origin) -> Self {
+        if let FetchError::Network { text, .. } = &mut self.error {
+            *text = format!("after a redirect to {origin}: {text}");
+        }
+        self
+    }
+
     /// Returns whether the egress guard refused the origin.
     pub fn is_prohibited(&self) -> bool {
         matches!(self.error, FetchError::Prohibited(_))
@@ -111,7 +120,7 @@ impl Failure {
 
 fn answered(status: u16) -> String {
     match status {
-        // On the web, a 403 is no failure.
+        // Over HTTP, a 403 is no failure, so this 403 is from an FTP server.
         403 => "the FTP server refused the anonymous login".to_owned(),
         _ => format!("the server answered {status}"),
     }

@@ -102,8 +102,8 @@ impl TdmRep {
         size_of::<Self>() + size_of_val(&*self.entries) + patterns.sum::<usize>()
     }
 
-    /// Returns what the file says about a tunnel, whose path is not visible: the first entry that reserves any path, or
-    /// else the first that applies to all paths.
+    /// Returns what the file says about a tunnel, whose path is not visible: the first entry that reserves the right,
+    /// whatever its paths, or else the first that applies to all paths.
     #[must_use]
     pub fn find_any(&self) -> Option<Reservation> {
         let reserved = self.entries.iter().find(|entry| entry.reserved);

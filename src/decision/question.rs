@@ -190,8 +190,8 @@ impl Question {
     }
 
     /// Returns the enforcement of the configured bot (`exempt` for a host in its `exempt-hosts`), or of the terms for
-    /// other clients. A client with a wrong proof, or without a required one, gets `enforce`, and so does an
-    /// unidentified one that has a proof or sends several User-Agent fields.
+    /// other clients. A client with a wrong proof, or without a required proof, gets `enforce`. So does an unidentified
+    /// client that has a proof or sends several User-Agent fields.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,

@@ -210,8 +210,8 @@ reasons! {
         basis: Network, status: Forbidden,
         phrase: "Disallowed: bots must not go there",
         sentence: "This proxy does not let bots go there.",
-        what_to_do: "The operator can open addresses with egress.allow, ports with egress.ports (which closes every port \
-            that it does not list), and FTP with ftp.enabled.",
+        what_to_do: "The operator can open some addresses with egress.allow, ports with egress.ports (which closes \
+            every port that it does not list), and FTP with ftp.enabled.",
     }
     /// Deciding takes more work than [`BUDGET`](super::BUDGET).
     TooComplex = "too-complex" {

@@ -82,10 +82,8 @@ impl Question {
         decision
     }
 
-    /// Decides the question if that needs no robots.txt.
-    ///
-    /// Also allows a request for the robots.txt itself (RFC 9309 §2.2.2), or from an exempt bot, unless it refuses the
-    /// request for another reason.
+    /// Decides the question if that needs no robots.txt: refuses the request, or allows it because it is for the
+    /// robots.txt itself (RFC 9309 §2.2.2) or from an exempt bot.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &self.scope) {
@@ -149,8 +147,8 @@ impl Question {
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // With less than `BUDGET`, the caller decides again with `BUDGET`. With `BUDGET`, leave the statements out,
-            // unless one of them could refuse the request.
+            // If `budget` is less than `BUDGET`, the caller decides again with `BUDGET`. If even `BUDGET` is not
+            // enough, leave the statements out, unless the request could be refused because of them.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }

@@ -30,7 +30,8 @@ pub enum Tdmrep<'t> {
 /// What a site's `tdmrep.json` says about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TdmrepAnswer {
-    /// `None` if no entry matches the path, or if the search takes too long and robotgate only reports what it finds.
+    /// `None` if no entry matches the path, or if the search takes too long and the configuration only reports what the
+    /// file says.
     pub reservation: Option<Reservation>,
     pub sha256: Sha256,
 }

@@ -36,7 +36,7 @@ pub struct DecisionTexts<'a> {
     pub id: &'a str,
     /// Whether the response asks for a credential.
     pub challenge: bool,
-    /// The proofs that would be accepted, if the request is refused because the client showed none that is valid.
+    /// The proofs that would be accepted, if the request is refused because the client showed no valid proof.
     pub proofs: Option<ProofKinds>,
     /// In seconds. `None` if the verdict is not temporary.
     pub retry_after: Option<u64>,

@@ -225,7 +225,7 @@ impl Decision {
         response_fields::said(response, &self.question.terms.usage, purposes, is_bot)
     }
 
-    /// Adds what the origin's response says. Returns whether that forbids a use, and nothing did before.
+    /// Adds what the origin's response says. Returns whether the response forbids a use and no earlier statement did.
     pub fn add_said(&mut self, said: &[UseStatement]) -> bool {
         let Some(report) = &mut self.usage else {
             return false;

@@ -175,7 +175,11 @@ impl Ports {
         let all = [1..=u16::MAX];
         let ranges = self.0.as_deref().unwrap_or(&all);
         let ports: Vec<String> = ranges.iter().chain([&(port..=port)]).map(as_text).collect();
-        format!("[{}]", ports.join(", "))
+        let note = match ranges.iter().any(|range| range.contains(&port)) {
+            true => " (a range alone does not open this port)",
+            false => "",
+        };
+        format!("[{}]{note}", ports.join(", "))
     }
 }
 

@@ -25,8 +25,8 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     resolver: TokioResolver,
-    /// The hosts file, which the inner resolver does not read: if the file had only an IPv4 address for a name, the
-    /// inner resolver would ask name servers for an IPv6 address.
+    /// The hosts file. The inner resolver does not read this file, because it would ask name servers for the IPv6
+    /// address of a name that has only an IPv4 address in the file.
     hosts: Hosts,
     /// Addresses, until their DNS records expire. Looking in the inner resolver's cache takes longer than a decision.
     found: Cache<Arc<str>, Resolved>,

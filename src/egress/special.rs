@@ -134,8 +134,8 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the IPv4 address that `address` contains in a standard form, if any. Of a Teredo address, this is the
-/// client's, which packets reach in the end; of a local NAT64 address, it is the last 32 bits.
+/// Returns the IPv4 address that `address` contains in a standard form, if any. In a Teredo address, this is the
+/// address of the Teredo client, which packets reach in the end. In a local NAT64 address, it is the last 32 bits.
 pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,

@@ -178,8 +178,8 @@ impl Shared {
         if self.queue.lock().has_work() {
             tracing::error!(
                 path = %self.path.display(),
-                "the store of evidence was closed before all data was written to it. The last robots.txt files or \
-                 configurations may be missing"
+                "the last robots.txt files or configurations could not be written to the store of evidence. An earlier \
+                 message says why"
             );
         }
     }

@@ -32,7 +32,7 @@ pub enum Name {
 }
 
 /// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. Any further slow fetch ends
-/// early if another fetch waits whose requester is the same or has fewer running fetches.
+/// early if a fetch of the same requester waits, or a fetch of a requester with fewer running fetches.
 #[derive(Debug)]
 pub struct FetchLimiter {
     permits: Arc<FairSemaphore<Name>>,
@@ -106,7 +106,7 @@ impl FetchPermit {
 
 /// A fetch that takes longer than this is slow. Most take a fraction of this time.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// A slow fetch does not end because of other fetches before this time, which is the default of `robots.wait`.
+/// Other fetches cannot end a slow fetch before it has run for this time, which is the default of `robots.wait`.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ mod tests {
             upstream: Some(([192, 0, 2, host], 80).into()),
             status: Some(status),
         };
-        // A 304 that names another ETag is followed by a request without one.
+        // After a 304 that names another ETag, robotgate repeats the request without an ETag.
         let traced = |hops| Traced {
             fetched: Fetched::NotModified {
                 freshness: Default::default(),

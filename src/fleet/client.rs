@@ -34,7 +34,7 @@ pub(super) struct FleetClient {
     /// A probe writes this key, to test whether the fleet's server accepts writes.
     probe_key: String,
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// `None` while the breaker is open. Lock the breaker to remove the connection.
+    /// `None` while the breaker is open. Only code that has locked the breaker may remove the connection.
     connection: ArcSwapOption<Connection>,
     /// Number of attempts to connect so far. The number of the attempt identifies a connection.
     connections: AtomicU64,
@@ -152,8 +152,8 @@ impl FleetClient {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
-                    // Open the breaker at the first of these errors. If the fleet's server refuses only writes, reads
-                    // would reset a count of failures.
+                    // Open the breaker at the first of these errors, without counting them: if the fleet's server
+                    // refuses only writes, each successful read would reset the count.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
@@ -174,10 +174,7 @@ impl FleetClient {
             self.connection.store(None);
             *self.error.lock() = Some(error.to_string());
         }
-        tracing::error!(
-            %error,
-            "the fleet's server cannot be used; robotgate keeps trying to connect, and until then follows fleet.on-loss"
-        );
+        log_loss(&error);
         self.probe_in_background();
     }
 
@@ -209,6 +206,7 @@ impl FleetClient {
                     continue;
                 }
                 let Some(client) = this.upgrade() else { return };
+                let is_first = client.connections.load(Ordering::Relaxed) == 0;
                 let mut probed = client.probe().await;
                 {
                     let mut breaker = client.breaker.lock();
@@ -220,6 +218,7 @@ impl FleetClient {
                 }
                 match &probed {
                     Ok(()) => tracing::info!("connected to the fleet's server"),
+                    Err(error) if is_first => log_loss(error),
                     Err(error) => tracing::debug!(%error, "the fleet's server cannot be used yet"),
                 }
             }
@@ -314,6 +313,14 @@ impl CallError {
     }
 }
 
+fn log_loss(error: &CallError) {
+    tracing::error!(
+        %error,
+        "the fleet's server cannot be used; until it can, robotgate works without it, and applies [pace] as \
+         fleet.on-loss says"
+    );
+}
+
 /// Returns the text of an error without the arguments of the command, which the server quotes and which can include the
 /// password.
 fn shown(error: &RedisError) -> String {
@@ -342,7 +349,7 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
 /// Maximum time for connecting, and for subscribing. No request waits for them.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
-/// Time limit of the call for the server's time, for which no request waits, as a multiple of `call_timeout`.
+/// Time limit of the call that asks for the server's time, as a multiple of `call_timeout`. No request waits for it.
 const TIME_CALLS: u32 = 10;
 /// The pause after the first failed attempt to subscribe. After each further attempt, it doubles.
 const FIRST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);

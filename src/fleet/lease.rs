@@ -37,7 +37,7 @@ pub(crate) enum CopyOrLease {
 
 #[derive(Debug, Default)]
 pub(crate) struct FetchTask {
-    /// A copy of another robotgate that is newer than this robotgate's, but is itself due to be fetched again.
+    /// Another robotgate's copy. It is newer than this robotgate's copy, but also due to be fetched again.
     pub(crate) earlier: Option<OriginState>,
     /// `None` if the robotgate has to fetch without the fleet.
     pub(crate) lease: Option<Lease>,
@@ -93,7 +93,7 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // Ask again: the server leaves out the copy that `seen` identifies.
+                    // If the copy is not newer, ask again: the server leaves out the copy that `seen` identifies.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }

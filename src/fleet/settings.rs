@@ -62,7 +62,10 @@ pub enum AddressError {
         "it contains a user or a password; put them into files, and name the files in username-file and password-file"
     )]
     Credentials,
-    #[error("it must not contain ? or #; only redis:// and rediss:// can name a database, as in redis://HOST:PORT/1")]
+    #[error(
+        "it must not contain ? or #; write the number of a database as in redis://HOST:PORT/1 (not possible with \
+         unix://)"
+    )]
     Rest,
     #[error("{0}")]
     Other(String),

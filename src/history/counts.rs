@@ -179,8 +179,8 @@ impl SpanCounts {
         }
     }
 
-    /// If there are more than `limit` sites, takes them in turn from four lists: by refusals, by failures, by response
-    /// time, and by requests.
+    /// Returns at most `limit` sites. If there are more, takes sites in turn from four lists: by refusals, by failures,
+    /// by response time, and by requests.
     fn sites(&self, limit: usize) -> Box<[(Arc<str>, SiteCounts)]> {
         let mut left = self.sites.clone();
         if left.len() > limit {

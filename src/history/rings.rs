@@ -60,7 +60,8 @@ impl Resolution {
 
     pub(super) const fn limits(self) -> SlotLimits {
         match self {
-            // Sites and refusals are counted only by the minute, because the counts of sites arrive every few seconds.
+            // Sites and refusals are counted by the minute, not by the second: the counts of sites arrive only every
+            // few seconds.
             Self::Second => SlotLimits {
                 bots: 16,
                 sites: 0,

@@ -463,7 +463,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
             assert!(slot.refusals.len() <= limits.refusals);
         }
     }
-    // The maximum size of all slots, with one and a half kinds of decision for each reason.
+    // The maximum size of all slots, if there are one and a half times as many kinds of decision as reasons.
     type Bot = (Arc<str>, counts::ByVerdict);
     type Site = (Arc<str>, SiteCounts);
     type Refused = (Refusal<Arc<str>>, u32);

@@ -183,7 +183,7 @@ words! {
         Both = "both",
         /// The rules are the same, or all recent requests would be decided as before.
         None = "none",
-        /// robotgate did not compare the files, or it could not decide all recent requests again and found no
+        /// robotgate did not compare the files. Or it decided only some of the recent requests again, and found no
         /// difference.
         Unknown = "unknown",
     }

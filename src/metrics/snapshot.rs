@@ -31,11 +31,12 @@ pub struct Snapshot {
     pub fleet_connected: Option<bool>,
     pub leaves: usize,
     pub connections_max: usize,
-    /// For each limit of one client that depends on how many files the process may open, its key and its value.
+    /// For each limit of one client that the process's limit of open files can lower, its key and the limit that
+    /// applies.
     pub client_limits: [(&'static str, usize); 3],
     pub fetches_max: usize,
     pub authority_ends: Option<SystemTime>,
-    /// When the first of the `[[https.tunnel]]` entries ends or ended.
+    /// The earliest time at which one of the `[[https.tunnel]]` entries ends or ended.
     pub tunnel_entry_ends: Option<SystemTime>,
     /// Bytes that wait to be written to the audit log.
     pub audit_waiting_bytes: usize,

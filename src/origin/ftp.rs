@@ -29,9 +29,9 @@ pub enum FtpPathError {
     Slash,
     #[error("contains `//`, or a segment `.` or `..`; write the path without these")]
     Segment,
-    #[error("has a space (%20) at the end of its last name, which servers may drop")]
+    #[error("has %20 (a space) at the end of its last segment; servers may drop this space")]
     Space,
-    #[error("ends with several ;type=; write only one")]
+    #[error("ends with more than one `;type=`: write only one")]
     Type,
     #[error(
         "is longer than {MAX_DECODED} bytes; some FTP servers would read a command with such a path as several commands"

@@ -20,9 +20,9 @@ pub struct HostPort {
 pub enum HostPortError {
     #[error("the host is missing")]
     NoHost,
-    #[error("there is a user name before the host; remove it")]
+    #[error("remove the user name before the host")]
     UserInfo,
-    #[error("an IPv6 address has to be in brackets, as in [::1]")]
+    #[error("put the IPv6 address in brackets, as in [::1]")]
     NoBrackets,
     #[error("the host is neither a name like shop.example nor an address")]
     Host,
@@ -109,8 +109,8 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Returns whether the bytes are a name that needs no normalizing, as nearly all hosts are. Its last label begins with
-/// a letter, so it cannot be an address; punycode needs a full check.
+/// Returns whether the bytes are a name that needs no normalizing, as nearly all hosts are. Returns false for punycode,
+/// which needs a full check, and if the last label does not begin with a letter, because the host could be an address.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;
     for label in bytes.split(|byte| *byte == b'.') {

@@ -25,7 +25,7 @@ impl Backoff {
     /// Records that a request that began at `began` got a 429 or 503 at `now`.
     ///
     /// `asked` is the `Retry-After`; zero counts as missing, because a busy site cannot mean that the next request may
-    /// follow immediately. Without one, `spread` (0 to 1) sets the jitter that lengthens the pause.
+    /// follow immediately. If the `Retry-After` is missing, `spread` (0 to 1) sets the jitter that lengthens the pause.
     pub(super) fn note(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         let is_new = self.began.is_none_or(|incident| began > incident);
         if is_new {

@@ -17,7 +17,7 @@ pub struct Limiter<K, T> {
     queue: Queue<K, T>,
     /// Number of requests that have their turn and have not ended.
     running: u32,
-    /// Number of running requests that were not sent yet.
+    /// Number of requests that got their turn, but were not sent to the site yet.
     unsent: u32,
     /// When the last request was sent.
     last: Option<Instant>,
@@ -253,5 +253,6 @@ impl Reach {
 
 /// Maximum number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// The shortest time after which to retry: `estimate` does not know when running requests end.
+/// Clients are told to retry after this time at the earliest. `estimate` can be too early, because it does not know
+/// when running requests end.
 const SOON: Duration = Duration::from_secs(1);

@@ -125,8 +125,9 @@ impl<K: Eq, T> Queue<K, T> {
         self.ahead_of(index.unwrap_or(self.lines.len()))
     }
 
-    /// Returns the gaps before a new request at the end of the line at `index`. If n requests wait in that line, n of
-    /// each line behind it and n + 1 of each line in front of it come first, because bots take turns.
+    /// Returns the gaps before a new request at the end of the line at `index`. Bots take turns. So if n requests wait
+    /// in this line, n + 1 requests of each line in front of it and n requests of each line behind it come before the
+    /// new request.
     fn ahead_of(&self, index: usize) -> Option<Ahead> {
         let waiting = self.lines.get(index).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();

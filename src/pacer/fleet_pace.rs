@@ -90,7 +90,7 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // `slot` counts from the server's answer, which came after `asked`. Count it from `asked`, so
+                        // `slot` counts from the server's answer. Here it is counted from `asked`, which is earlier, so
                         // that this robotgate is not slower than required.
                         break Some(asked + slot);
                     }

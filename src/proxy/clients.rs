@@ -33,8 +33,7 @@ pub(super) struct Clients {
     mask: ArcSwapOption<ClientMask>,
     /// Permits for telling clients why their connection is refused. Without a permit, the client gets no response.
     pub(super) early_error: Arc<Semaphore>,
-    /// Maximum number of connections, of requests and of fetches of one client, given how many files the process may
-    /// open.
+    /// Maximum number of connections, of requests and of fetches of one client that the limit of open files allows.
     share: usize,
 }
 
@@ -42,8 +41,8 @@ pub(super) struct Clients {
 struct ClientStates {
     clients: HashMap<IpAddr, Arc<ClientState>>,
     connections: usize,
-    /// Maximum number of client connections for which the process may open files. Each connection needs two files: its
-    /// own socket, and a connection to an origin.
+    /// Maximum number of client connections that the limit of open files allows. Each counts as two open files: its own
+    /// socket, and that of a connection to an origin.
     room: usize,
     sweep_at: usize,
 }
@@ -151,8 +150,7 @@ impl Clients {
         limits.connections.min(self.table.lock().room)
     }
 
-    /// Returns the limits of one client that also depend on how many files the process may open: the key and the limit
-    /// that applies.
+    /// Returns the limits of one client that the limit of open files can lower: the key and the limit that applies.
     pub(super) fn client_limits(&self, limits: &ClientLimits) -> [(&'static str, usize); 3] {
         [
             (Limit::ClientConnections, limits.client_connections),
@@ -312,7 +310,7 @@ const MANY: usize = 1024;
 /// Number of files for other purposes than client connections and idle connections to origins: logs, robots.txt copies,
 /// name servers and fetches.
 const OTHER_FILES: usize = 64;
-/// One client may use 1/`SHARES` of the connections for which the process may open files.
+/// The limit of open files allows a number of connections. One client may use 1/`SHARES` of them.
 const SHARES: usize = 4;
 /// Maximum number of refused connections to which robotgate responds at the same time.
 const TURNED_AWAY: usize = 256;

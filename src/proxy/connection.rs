@@ -57,8 +57,8 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             }
             // Some clients begin TLS before they get the response to their CONNECT. Keep their bytes for the tunnel.
             wire.unread(head.bytes.split_off(head.len));
-            // This is `None` only if the connection is broken: no other code has a handle to the connection, and all
-            // earlier responses have been sent.
+            // No other code has a handle to the connection, and all earlier responses have been sent. So this is `None`
+            // only if the connection is broken.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };

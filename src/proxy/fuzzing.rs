@@ -31,7 +31,7 @@ pub struct ParsedRequest {
 }
 
 /// Reads the head at the beginning of `bytes`, as if it came through a CONNECT to `outer_connect`, if there is one.
-/// Returns `None` if the head is incomplete, and an error that says which part of the code refused it and why.
+/// Returns `None` if the head is incomplete. The error says which part of the code refused the head and why.
 pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<ReadHead>, String> {
     let mut bytes = BytesMut::from(bytes);
     let Some(head) = Head::parse(&mut bytes, LIMITS).map_err(|error| format!("head: {error}"))? else {

@@ -45,8 +45,8 @@ pub struct Generation {
     pub(super) audit: Arc<AuditLog>,
     pub(super) audit_fields: GenerationFields,
     pub(super) instance: Instance,
-    /// The audit log of the generation in force, for messages from the fleet. An earlier generation may have started
-    /// the code that handles them.
+    /// The audit log of the generation in force. The code that handles messages from the fleet needs it, because an
+    /// earlier generation may have started this code.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
     changes: Arc<ChangeNotes>,

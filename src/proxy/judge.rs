@@ -127,7 +127,7 @@ pub(crate) fn decide_from_memory(generation: &Generation, question: Question) ->
     Some(decision)
 }
 
-/// Returns the file that a known state contains, if any.
+/// Returns the `tdmrep.json` that `state` contains, if any. The state must be known.
 fn tdmrep_of(state: &OriginState) -> Tdmrep<'_> {
     let copy = state.current();
     let file = copy.and_then(|copy| Some(Tdmrep::Found(copy.tdmrep.as_deref()?, copy.sha256)));

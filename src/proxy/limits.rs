@@ -170,7 +170,7 @@ impl Tally {
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
         let count = &self.counts[limit as usize];
         if let Some(total) = count.note(now.saturating_duration_since(self.since)) {
-            tracing::warn!(%client, limit = limit.key(), total_since_start = total, "a limit was exceeded: {limit}");
+            tracing::warn!(%client, limit = limit.key(), such_events_since_start = total, "a limit was exceeded: {limit}");
         }
     }
 }
@@ -206,7 +206,7 @@ impl Allowance {
     }
 }
 
-/// The time in which the allowance of `proxy.max-http2-resets` cancelled requests refills.
+/// The allowance of cancelled requests (`proxy.max-http2-resets`) refills within this time.
 const RESETS_WITHIN: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

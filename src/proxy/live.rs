@@ -102,9 +102,9 @@ impl Live {
                 tracing::error!(
                     %error,
                     output,
-                    "robotgate cannot write some lines to the previous audit log (`output`), and cannot move them to \
-                     the new one (`error`). Make the previous log writable: robotgate keeps trying, but lines that are \
-                     not written when it stops are lost"
+                    "robotgate can write some lines neither to the previous audit log (field `output`) nor to the new \
+                     one (field `error`). Make the previous log writable: robotgate keeps trying, but lines that are \
+                     not written when its process ends are lost"
                 );
             }
             logs.push(before.audit.clone());
@@ -172,8 +172,8 @@ fn is_in_use(log: &Arc<AuditLog>) -> bool {
     Arc::strong_count(log) > 1 || log.waiting_bytes() > 0
 }
 
-/// Returns a warning for each limit that is written in the configuration and that clients cannot reach, because this
-/// process may open too few files.
+/// Returns a warning for each limit that is written in the configuration and that clients cannot reach, because the
+/// limit of open files is too low.
 pub fn beyond_files(config: &Config) -> Vec<String> {
     Clients::beyond_files(config, open_files())
 }

@@ -75,7 +75,8 @@ pub(super) async fn wait_for_turn(
 impl Generation {
     fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, PaceLimits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
-        // Fails only for a `Crawl-delay` that is too long, and requests to such a site are not forwarded.
+        // `limits` fails only for a `Crawl-delay` that is too long. A request to such a site is not forwarded, so the
+        // line above has already returned.
         Some((pacer, decision.limits().ok()??))
     }
 

@@ -82,7 +82,7 @@ struct Refusal<'a> {
 
 impl OwnResponse {
     /// Returns the response to a refused request. The status is 407 (RFC 9110 §15.5.8) if the client should send a
-    /// valid credential, because after a 403 clients send none.
+    /// valid credential, because clients send no credential after a 403.
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
@@ -143,7 +143,7 @@ impl OwnResponse {
             cause: &detail,
             summary: &detail,
             todo: match problem {
-                // The advice for this error is about requests to sites.
+                // The advice for this error does not fit here: it is about requests to sites.
                 Problem::InternalSite(_) => "",
                 _ => problem::what_to_do_about(error),
             },
@@ -199,8 +199,8 @@ impl OwnResponse {
             answer.head.remove_header("Content-Type");
         }
         if let Some(etag) = etag {
-            // The tag may belong to a compressed form, and this body is not compressed, so make it weak (RFC 9110
-            // §8.8.3.3).
+            // The tag may belong to a compressed form of the file, but this body is not compressed, so make the tag
+            // weak (RFC 9110 §8.8.3.3).
             answer.set("ETag", format!("W/{}", opaque(etag)));
         }
         let (age, life) = (cached.age.as_secs(), cached.life.as_secs());
@@ -208,7 +208,7 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // A lookup with the status `Queued` has no copy to send.
+            // `Queued` does not occur here, because such a lookup has no copy to send.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };

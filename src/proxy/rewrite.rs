@@ -32,7 +32,7 @@ pub(super) fn to_origin(
         upgrades,
     } = received;
     for name in fields::hop_by_hop(&request.headers, &NOT_TO_ORIGINS) {
-        // In HTTP/2, TE only says that the client accepts trailers.
+        // Keep TE in HTTP/2, where it only says that the client accepts trailers.
         if name != header::TE || request.version != Version::HTTP_2 {
             request.remove_header(&name);
         }
@@ -76,8 +76,8 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Refuses a response if it is unclear where its content ends, a 407 (RFC 9110 §15.5.8), and a 101 (§15.2.2) that does
-/// not open the WebSocket that the request asked for. `upgrade` has the fields of a request for a WebSocket.
+/// Refuses a 407 (RFC 9110 §15.5.8), a 101 (§15.2.2) that does not open the WebSocket that the request asked for, and
+/// any response for which it is unclear where the content ends. `upgrade` has the fields of a request for a WebSocket.
 pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
         StatusCode::SWITCHING_PROTOCOLS => match upgrade {

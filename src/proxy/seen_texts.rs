@@ -68,7 +68,7 @@ mod tests {
             (&a, one, two, true),
             (&a, two, one, false),
             (&b, None, one, true),
-            // After a restart, the text from before the fetch came from disk.
+            // After a restart, the text before the first fetch is from disk, and was not recorded.
             (&b, three, two, true),
             (&b, two, three, false),
         ] {

@@ -42,9 +42,8 @@ pub enum ServerTlsError {
     Damaged(PathBuf),
     #[error("proxy.tls.key: {0}")]
     Key(#[from] SecretError),
-    #[error("proxy.tls.key: {} contains no unencrypted private key in PEM form: `openssl pkey -in old.pem -out new.pem` \
-             writes one", .0.display())]
-    NoKey(PathBuf),
+    #[error("proxy.tls.key: {} contains {what}", path.display())]
+    NoKey { path: PathBuf, what: &'static str },
     #[error(
         "proxy.tls: {} is not the key of the first certificate in {}; name the pair that belongs together, and put the \
          proxy's own certificate first",
@@ -66,7 +65,10 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
     let chain = certificates(&tls.certificate)?;
     let certificate = chain.iter().fold(Sha256::new(), |digest, one| digest.chain_update(one));
     let key = files::read_secret(&tls.key)?;
-    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| ServerTlsError::NoKey(tls.key.clone()))?;
+    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| ServerTlsError::NoKey {
+        path: tls.key.clone(),
+        what: pem::in_place_of_key(&key),
+    })?;
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
     let builder = match verifier(&tls.client_roots, provider)? {

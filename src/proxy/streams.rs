@@ -111,8 +111,9 @@ impl Streams {
             },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            // Twice robotgate's own limit, because the library refuses a larger head without saying why, and HTTP/2
-            // counts 32 bytes more for each field (RFC 9113 §6.5.2).
+            // Twice robotgate's own limit: the library refuses a larger head without saying why, but robotgate says why
+            // it refuses a head between the two limits. HTTP/2 also counts 32 bytes more for each field (RFC 9113
+            // §6.5.2).
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),

@@ -41,7 +41,7 @@ impl MemoryShares {
         }
     }
 
-    /// Returns whether bots need `tdmrep.json` files, rather than only operators who ask questions.
+    /// Returns whether bots need `tdmrep.json` files. If not, only the answers to operators' questions need them.
     pub(super) fn is_for_bots(&self) -> bool {
         self.tdmrep != FOR_QUESTIONS
     }

@@ -78,8 +78,8 @@ impl Replayer {
         }
     }
 
-    /// Lets [`what_if`](Self::what_if) use the robots.txt that a site had at the time of a request whose decision used
-    /// none.
+    /// If a logged decision used no robots.txt, lets [`what_if`](Self::what_if) use the one that the site had at the
+    /// time of the request.
     #[must_use]
     pub fn with_histories(self, histories: ReadHistories) -> Self {
         let histories = Some(histories);

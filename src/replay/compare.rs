@@ -37,7 +37,7 @@ pub(super) fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Ve
         }
     }
     if is_as_logged(logged) {
-        // A reason that depends on the time defers a request, or denies it, as `pace` does if the site's Crawl-delay is
+        // Only the reason `pace` depends on the time. It defers a request, or denies it if the site's Crawl-delay is
         // too long.
         let depends_on_time = logged.basis() == Some(Basis::Clock);
         let verdict = match depends_on_time && logged.verdict != Verdict::Deny.as_str() {
@@ -98,7 +98,8 @@ pub(super) fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<D
     );
     let read_as = texts.read_as.as_ref().map(|(_, path)| &**path);
     differ("read_as", logged.read_as.as_deref(), read_as);
-    // If the decision needs no robots.txt, the store of evidence may lack it. The agent and the group are then unknown.
+    // If the decision needs no robots.txt, the store of evidence may lack the one that the line names. The agent and
+    // the group are then unknown.
     if decision.lookup.is_some() || logged.robots_sha256.is_none() {
         differ("agent", logged.agent.as_deref(), texts.agent.as_deref());
         differ("group", logged.group.as_deref(), texts.group.as_deref());

@@ -110,8 +110,8 @@ pub(super) fn subject(logged: &LoggedDecision<'_>, config: &Config) -> Result<Su
 
 /// Returns why the request named no bot, as far as decisions depend on that.
 fn cause(logged: &LoggedDecision<'_>, config: &Config) -> Cause {
-    // The log can leave out the fields. It joins several fields with ` | `, but a single field can contain that too, so
-    // only the enforcement shows whether there were several.
+    // The log can leave out the User-Agent fields. It joins several fields with ` | `, but a single field can contain
+    // ` | ` too. So only the enforcement shows whether the request had several fields.
     let is_left_out = config.audit.privacy.user_agent != LoggedUserAgent::Keep;
     let is_joined = logged.user_agent.as_deref().is_some_and(|field| field.contains(" | "));
     match (is_left_out || is_joined) && logged.enforcement == Enforcement::Enforce.as_str() {

@@ -25,6 +25,9 @@ pub struct Summary {
     /// For each text in `unknown`, the URL of the first decision with this text.
     #[serde(skip)]
     pub unknown_urls: BTreeMap<String, String>,
+    /// Whether a robots.txt given by the user would decide some of the `unknown` decisions.
+    #[serde(skip)]
+    pub lacks_robots: bool,
     pub unreadable_lines: u64,
     /// Whether the change has other `[pace]` limits. Their effect is not computed.
     pub pace_changes: bool,
@@ -106,6 +109,7 @@ impl Summary {
             Finding::Unaffected => self.same += 1,
             Finding::AsLogged => self.as_logged += 1,
             Finding::Unknown(unknown) => {
+                self.lacks_robots |= unknown.lacks_robots();
                 let why = match unknown {
                     Unknown::Missing(missing) => missing.reason(),
                     other => other.to_string(),

@@ -68,9 +68,9 @@ words! {
 pub enum Unknown {
     #[error(transparent)]
     Missing(Missing),
-    #[error("the robots.txt that the decision was based on was not found")]
+    #[error("found no copy of the robots.txt that the decision was based on")]
     Text,
-    #[error("the tdmrep.json that the decision was based on was not found")]
+    #[error("found no copy of the tdmrep.json that the decision was based on")]
     Tdmrep,
     #[error("the decision depends on the site's tdmrep.json, and the log does not say whether the site has one")]
     NoTdmrep,
@@ -89,13 +89,23 @@ pub enum Unknown {
     #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
     Proof { kind: ProofKind, name: String },
     #[error(
-        "the configuration would refuse the client, unless it has a proof of its identity that the log does not show"
+        "the configuration would refuse the client, unless the client had a proof of its identity that the log does \
+         not show"
     )]
     Unproven,
     #[error("the log has only a part of the client's address, which might be in a bot's networks")]
     Address,
     #[error("the log does not have the User-Agent field as the client sent it")]
     UserAgent,
+}
+
+// === impl Unknown ===
+
+impl Unknown {
+    /// Returns whether a robots.txt of the site, given by the user, would decide the request.
+    pub(super) fn lacks_robots(&self) -> bool {
+        matches!(self, Self::Text | Self::NoLookup | Self::Failing | Self::Waiting)
+    }
 }
 
 /// Decides the request of a log line again, as if `change` had been in force. `old` is the configuration that made the
@@ -148,7 +158,7 @@ impl Scenario {
     }
 
     /// Returns whether the new configuration has other `[pace]` limits or delays of bots than `old`. Without `old`,
-    /// returns whether it has a `[pace]` section.
+    /// returns whether the new configuration has a `[pace]` section.
     pub(super) fn changes_pace(&self, old: Option<&Config>) -> bool {
         let Some(new) = &self.config else { return false };
         match old {
@@ -206,7 +216,8 @@ impl Scenario {
         )
     }
 
-    /// Identifies the client by the new or else the logged User-Agent, and by the logged proof or else the address.
+    /// Identifies the client by the new User-Agent (if there is none, by the logged one), and by the logged proof (if
+    /// there is none, by the address).
     fn subject(&self, logged: &LoggedDecision<'_>, config: &Config, old: Option<&Config>) -> Result<Subject, Unknown> {
         let kind = ProofKind::from_word(&logged.identity);
         let logged_proof = kind
@@ -239,8 +250,8 @@ impl Scenario {
         }
     }
 
-    /// Returns which part of the request robotgate would see with `config`. Assumes that an https request came in a
-    /// CONNECT, unless the old configuration would not have intercepted the CONNECT.
+    /// Returns which part of the request robotgate would see with `config`. Assumes that an https request came in an
+    /// intercepted CONNECT or, if the old configuration does not intercept CONNECTs to the host, without a CONNECT.
     fn scope(
         &self,
         logged: &LoggedDecision<'_>,

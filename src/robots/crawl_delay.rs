@@ -22,7 +22,7 @@ struct ForAgent {
 
 impl CrawlDelays {
     /// Collects the `Crawl-delay` values among `statements`, which must borrow from `body` itself and not from a copy:
-    /// the offset of an agent's name is computed from its address.
+    /// the offset of an agent's name in `body` is computed from the name's address in memory.
     pub(super) fn new(body: &[u8], statements: &[Statement<'_>]) -> Self {
         let mut delays = Vec::new();
         let stated = statements

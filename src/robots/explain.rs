@@ -49,8 +49,8 @@ pub struct Weighed<'a> {
     pub pattern: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
-    /// Whether `pattern` is `/dir/$` for the rule `Allow: /dir/index.html`. In Google's profile, such a rule also
-    /// allows its directory.
+    /// Whether `pattern` is the pattern of a directory, such as `/dir/$`, that the rule also allows. In Google's
+    /// profile, `Allow: /dir/index.html` is such a rule.
     pub directory: bool,
 }
 

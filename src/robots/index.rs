@@ -45,8 +45,8 @@ pub(super) struct BucketRange<W> {
     pub(super) end: W,
 }
 
-/// Patterns of one table that contain the same pair, or that contain none ([`Pair::NONE`]). Each pattern is in only one
-/// bucket.
+/// Patterns of one table that contain the same pair of bytes, or that contain no pair ([`Pair::NONE`]). Each pattern is
+/// in only one bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<W> {
     pub(super) pair: Pair,

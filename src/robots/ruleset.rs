@@ -24,8 +24,8 @@ pub(super) struct Ruleset<W> {
     pub(super) tokens: Names<W>,
     /// See [`Draft::words`].
     pub(super) words: Names<W>,
-    /// The sets of rules that consist of several tables. The number of such a set is its index here plus the number of
-    /// tables; the number of any other set is the index of its only table.
+    /// The sets of rules that consist of several tables. The number of such a set is its index in this list plus the
+    /// length of `index.tables`. The number of any other set is the index of its only table.
     unions: Box<[Box<[u32]>]>,
 }
 
@@ -170,6 +170,6 @@ impl<'d> TableBuilder<'d> {
 /// share a large group and each have a small one too.
 const SPARE: usize = 4;
 
-/// Marks the number of a set with several tables, until all tables are built. Then the mark is removed, and the number
-/// of tables is added.
+/// Marks the number of a set with several tables, until all tables are built. Then the mark is removed, and the length
+/// of `index.tables` is added.
 const UNION: u32 = 1 << 31;

@@ -47,7 +47,7 @@ impl HighestRanks {
         self
     }
 
-    /// Patterns of lower rank than one that matches every path never win, so they do not matter.
+    /// A pattern that matches every path wins against all patterns of lower rank, so these do not matter.
     pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
             SiteAccess::AllAllowed

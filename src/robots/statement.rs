@@ -270,7 +270,7 @@ mod tests {
                 (3, vec![]),
                 (4, vec![2]),
                 (8, vec![5, 6]),
-                // For a line about use, the crawl delay does not separate the user-agents above it from those below it.
+                // The crawl delay in line 4 does not end the row of user-agents to which a line about use applies.
                 (9, vec![2, 5, 6]),
                 (10, vec![]),
                 (12, vec![11]),

@@ -1,8 +1,8 @@
 //! How a site allows its content to be used, according to its robots.txt: `Content-Usage` (draft-ietf-aipref-attach-05
 //! with the labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
 //!
-//! A line about use applies to the user-agent lines in a row above it; see [`super::statements`]. It means nothing for
-//! a path that a rule disallows. This module does not check that; its callers have to.
+//! A line about use applies to the last row of user-agent lines above it; see [`super::statements`]. If a rule
+//! disallows a path, what these lines say about the path means nothing. Callers of this module have to check that.
 
 mod values;
 
@@ -313,8 +313,8 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns whether the line's pattern matches `path`, or `None` if the budget does not suffice. Only the search for
-    /// a pattern from its first `*` on takes from the budget.
+    /// Returns whether the line's pattern matches `path`, or `None` if the budget does not suffice. Only matching the
+    /// part of a pattern from its first `*` on takes from the budget.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

@@ -139,7 +139,7 @@ impl Shared {
             tracing::info!(
                 folder = %self.options.path.display(),
                 %key,
-                "created a key pair to seal the audit log; the field key is the public key"
+                "created a key pair to seal the audit log; the field `key` has the public key"
             );
         }
         if told.take().is_some() {

@@ -15,7 +15,8 @@ pub struct Compared {
     pub same: u64,
     /// Number of lines that replace an erased line and name its hash.
     pub erased: u64,
-    /// Number of entries older than the first line (`before`), and of those newer than the last line (`after`).
+    /// Number of entries older than the first line (`before`), and number of entries newer than the last line
+    /// (`after`).
     pub before: u64,
     pub after: u64,
     pub unsealed: u64,
@@ -126,8 +127,8 @@ where
             });
         }
     }
-    // These entries have no line left. An entry was moved if its line was found earlier in the log; otherwise, the line
-    // is missing.
+    // The log has no more lines, so the lines of the remaining entries were moved or are missing. A line was moved if
+    // it was found earlier, at another place.
     let added: HashSet<Sha256> = compared.differences.iter().filter_map(|one| one.found).collect();
     while let Some(sealed) = entries.pop()? {
         match added.contains(&sealed.1) {
@@ -142,8 +143,9 @@ where
     Ok(compared)
 }
 
-/// Returns the number of the entry that belongs to the first line, counted back from the first entry that is the hash
-/// of one of the first lines. If there is no such entry, returns `size`, as if all lines were newer.
+/// Returns the number of the entry that belongs to the first line. Finds the first entry whose line is among the first
+/// lines of the log, and counts back from this line to the first one. If no entry has such a line, returns `size`, as
+/// if all lines were newer than the entries.
 fn start<E>(
     entries: impl Iterator<Item = Result<Sha256, E>>,
     size: u64,

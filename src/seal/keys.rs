@@ -1,7 +1,7 @@
 //! The keys of a sealed log: the private key that signs checkpoints, and the chain of public keys.
 //!
 //! A rotation replaces the key. It is a checkpoint that the old and the new key both sign, with the new key in an
-//! extension line. If the old key signs a checkpoint with more entries than the rotation's, that signature is refused.
+//! extension line. A signature of the old key is refused if its checkpoint has more entries than the rotation.
 
 use std::{
     io::ErrorKind,
@@ -27,8 +27,8 @@ pub(super) struct Chain {
 // === impl Chain ===
 
 impl Chain {
-    /// Checks each rotation. Trusts all keys if `trusted` is empty, otherwise the oldest of these keys and the newer
-    /// ones.
+    /// Loads the keys in the folder, and checks each rotation. If `trusted` is empty, trusts all of them. Otherwise,
+    /// trusts the oldest key that is in `trusted`, and all newer keys.
     pub(super) fn load(folder: &Folder, trusted: &[VerifierKey]) -> Result<Self, SealError> {
         let Some(first) = folder.read(VKEY)? else {
             return Err(match folder.read(CHECKPOINT)? {

@@ -104,8 +104,9 @@ pub(super) fn entry_of(line: &[u8]) -> (Sha256, bool) {
     erased_entry(line).map_or_else(|| (Sha256::of(line), false), |entry| (entry, true))
 }
 
-/// Returns the tree entry of the erased line that `line` replaces, if it replaces one. Such a line must be exactly
-/// `{"event":"erased","sha256":"…"}` with the erased line's entry, so that nobody can hide other text in it.
+/// Returns the tree entry of the erased line that `line` replaces, or `None` if it replaces none. A line that replaces
+/// an erased one must be exactly `{"event":"erased","sha256":"…"}` with the erased line's entry, so that nobody can
+/// hide other text in it.
 pub(crate) fn erased_entry(line: &[u8]) -> Option<Sha256> {
     let hash = line.strip_prefix(ERASED)?.strip_suffix(b"\"}")?;
     Some(Sha256(HEXLOWER.decode(hash).ok()?.try_into().ok()?))

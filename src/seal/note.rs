@@ -51,11 +51,14 @@ pub enum NoteError {
     Checkpoint,
     #[error("it is not an Ed25519 key of a signed note (c2sp.org/signed-note)")]
     Key,
-    #[error("it has no private key (32 bytes in base64); restore the file from a backup")]
+    #[error(
+        "it has no private key (32 bytes in base64); if nothing was sealed here yet, remove it, and robotgate creates \
+         a key; otherwise restore the whole folder from one backup"
+    )]
     Seed,
     #[error("its signature is wrong: the text was changed, or another key signed it")]
     Signature,
-    #[error("no known key signed it")]
+    #[error("no trusted key signed it (see --key)")]
     Unsigned,
     #[error(
         "do not trust this checkpoint: somebody signed it with a key that was replaced when {0} lines were sealed, but \

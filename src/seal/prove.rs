@@ -31,8 +31,8 @@ pub struct Proven {
 /// the folder's current one. Also returns the number of lines with this id that the checkpoint does not cover.
 ///
 /// # Errors
-/// Fails if no line has the id, if no known key signed the checkpoint, if the checkpoint covers none of these lines or
-/// does not fit the tree, or if a file is damaged or cannot be read.
+/// Fails if no line has the id, if no trusted key signed the checkpoint, if the checkpoint covers none of these lines
+/// or does not fit the tree, or if a file is damaged or cannot be read.
 pub fn prove(
     folder: &Path,
     id: &str,

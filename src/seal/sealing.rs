@@ -63,7 +63,8 @@ pub fn seal(
     let before = writer.sealed;
     let (mut walk, mut entry) = writer.start(logs, go_on)?;
     let mut sealed = folder.entries(entry, before);
-    // The hashes of sealed lines that may come later in the log, each with its first entry and its number of entries.
+    // The sealed lines that may come later in the log, by their hash: the number of the first entry with this hash, and
+    // how many of the entries with this hash were not found in the log yet.
     let mut elsewhere: HashMap<Sha256, (u64, u64)> = HashMap::new();
     while let Some(hash) = walk.next_entry(entry)? {
         match sealed.next().transpose()? {
@@ -201,8 +202,8 @@ impl<'a> Writer<'a> {
         }
         let Some(file) = walk.later.front().filter(|file| file.first == position.first) else {
             let text = format!(
-                "the file of the log that was sealed last, {}, is missing: no file of the log begins with the first \
-                 line of that file",
+                "the file that was sealed last (then named {}) is missing: no file of the log begins with its first \
+                 line",
                 position.file
             );
             return Err(SealError::Differs(text));

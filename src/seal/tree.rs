@@ -94,7 +94,8 @@ impl Tree {
     }
 }
 
-/// Returns the root of subtrees, from left to right. Each item is a height, and the hashes of subtrees of that height.
+/// Returns the root of the tree that consists of `subtrees`, from left to right. Each item is a height, and the hashes
+/// of subtrees of that height.
 fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha256 {
     let mut stack: Vec<(usize, Sha256)> = Vec::new();
     for (height, hashes) in subtrees {

@@ -63,13 +63,14 @@ async fn reopen(live: &Live, was_failing: bool) -> bool {
             return false;
         }
         Ok(Err(error)) => {
-            tracing::error!(%error, "cannot reopen the audit log; robotgate keeps writing to the old file");
+            tracing::error!(%error, "cannot reopen the audit log yet; until then, robotgate writes to the old file");
             return false;
         }
         Err(error) => {
             tracing::error!(
                 %error,
-                "cannot reopen the audit log because of an internal error in robotgate; it keeps writing to the old file"
+                "cannot reopen the audit log because of an internal error in robotgate; until it can, it writes to the \
+                 old file"
             );
             return false;
         }

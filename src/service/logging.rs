@@ -36,7 +36,7 @@ struct EventText {
 }
 
 /// Starts the operational log. The environment variable `ROBOTGATE_LOG` filters it, as `RUST_LOG` does for other
-/// programs, but the name of a target needs a level.
+/// programs, but the name of a target needs a level, as in `h2=debug`.
 pub fn init() {
     let wanted = std::env::var("ROBOTGATE_LOG").unwrap_or_default();
     let parsed = filter(&wanted);
@@ -72,12 +72,12 @@ fn filter(wanted: &str) -> Option<EnvFilter> {
     match (parts.is_empty(), parts.iter().any(is_name)) {
         (true, _) => Some(EnvFilter::new(DEFAULT)),
         (false, true) => None,
-        // Spaces would make a level the name of a target.
+        // Join the trimmed parts: with a space beside it, a level would be taken for the name of a target.
         (false, false) => EnvFilter::try_new(parts.join(",")).ok(),
     }
 }
 
-/// Leaves out trace lines of pingora, which contain whole requests with their credentials.
+/// Returns false for trace lines of pingora, which contain whole requests with their credentials.
 fn keeps_secrets(line: &Metadata<'_>) -> bool {
     *line.level() != Level::TRACE || !line.target().starts_with("pingora")
 }

@@ -143,7 +143,7 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
-    // `followed_by` creates missing files. A reload that fails because of a file should create none.
+    // `followed_by` creates missing files, such as the authority's. A reload that fails should not create them.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
@@ -245,7 +245,7 @@ fn secrets_of(sources: &Sources) -> Option<Vec<PathBuf>> {
 
 fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
     if let Err(error) = watcher.follow(secrets) {
-        tracing::warn!(%error, "cannot watch a file with secrets; send SIGHUP to read it again");
+        tracing::warn!(%error, "cannot watch a file with secrets; send SIGHUP after each change to it");
     }
 }
 

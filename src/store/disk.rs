@@ -157,8 +157,8 @@ impl Disk {
         })
     }
 
-    /// Queues an origin's state for writing under `name`. Unless it is `complete`, the writer merges it with the state
-    /// in the file.
+    /// Queues an origin's state for writing under `name`. `complete` says that the state already includes what the file
+    /// says. Otherwise, the writer merges it with the state in the file.
     pub(super) fn keep(&self, name: String, state: Arc<OriginState>, complete: bool) {
         self.change(name, StoreChange::Keep { state, complete });
     }

@@ -296,7 +296,7 @@ impl Store {
             if let Some(copy) = after.last_copy()
                 && begun.fetcher.store_evidence(copy).await.is_err()
             {
-                // Without these rules, the answer to a fetch could seem to allow more than it does.
+                // Do not fetch without these rules: if the fetch failed, robotgate could allow what they disallow.
                 if let ControlFlow::Continue(lease) = flow {
                     self.end_lease(Some(fleet), lease, None);
                 }

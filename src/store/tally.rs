@@ -19,8 +19,8 @@ pub struct Tally {
 /// What was counted between two calls of [`Tally::take`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tallied {
-    /// For each verdict, in the order of [`Verdict::ALL`]: the number of requests that were not forwarded, and of those
-    /// that were.
+    /// For each verdict, in the order of [`Verdict::ALL`]: the number of requests that were not forwarded, and the
+    /// number of requests that were.
     pub verdicts: [[u64; 2]; VERDICTS],
     /// Forwarded requests that the origin answered with a 5xx, or that failed because of the origin or the network.
     pub failed: u64,

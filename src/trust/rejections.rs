@@ -76,8 +76,8 @@ impl Rejections {
         }
     }
 
-    /// Records a rejection. If the caller should log it, returns how many of this kind the client has caused; this
-    /// happens about once a minute for each client and kind. `user_agent` must contain no control characters.
+    /// Records a rejection. If the caller should log it (about once a minute for each client and kind), returns how
+    /// many rejections of this kind the client has caused. `user_agent` must contain no control characters.
     pub fn note(
         &self,
         client: IpAddr,

@@ -28,8 +28,8 @@ pub enum Fault {
     TlsCertificate(String),
     /// pingora would replace the underscore, and check the certificate for another name.
     #[error(
-        "robotgate cannot check certificates for hosts with an underscore in the first label; to let a bot reach such \
-         a host, the operator can list it in [[https.tunnel]] and in the bot's exempt-hosts"
+        "robotgate cannot check the certificate of a host with an underscore before the first dot; the operator can \
+         list the host in [[https.tunnel]] and in the bot's exempt-hosts"
     )]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
@@ -42,7 +42,7 @@ pub enum Fault {
     WriteTimeout,
     #[error("the server's response ended early")]
     ResponseIncomplete,
-    #[error("the server's response is not valid HTTP")]
+    #[error("the server's response is not valid HTTP, or its head exceeds a fixed limit")]
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
@@ -84,7 +84,7 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
-            // These are errors in a response's chunks. Callers do not pass errors in a request's chunks.
+            // These errors are about the chunks of a response. Callers pass no errors about the chunks of a request.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains(TOO_MANY_FILES) => Self::too_many_files(),
@@ -111,7 +111,7 @@ impl Fault {
     }
 
     fn too_many_files() -> Self {
-        Self::Internal("it has too many files open; raise ulimit -n or LimitNOFILE".to_owned())
+        Self::Internal("it has too many files open; the operator can raise ulimit -n or LimitNOFILE".to_owned())
     }
 
     /// Parses the text of rustls' error, because pingora provides only the text.
@@ -228,7 +228,9 @@ mod tests {
             let error = Error::because(ErrorType::InternalError, "Fail to connect to 192.0.2.1:80", cause);
             assert_eq!(
                 Fault::from_pingora(&error),
-                Fault::Internal("it has too many files open; raise ulimit -n or LimitNOFILE".to_owned()),
+                Fault::Internal(
+                    "it has too many files open; the operator can raise ulimit -n or LimitNOFILE".to_owned()
+                ),
                 "{code}"
             );
         }

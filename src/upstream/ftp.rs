@@ -34,7 +34,7 @@ pub struct Ftp {
     progress: Progress,
     work: Option<Work>,
     parts: mpsc::Receiver<Part>,
-    /// The result of `work`, until the caller has read all parts of the response.
+    /// The result of `work`, once `work` has ended. The caller gets it after the last part of the response.
     ended: Option<Result<(), Fault>>,
     is_ended: bool,
 }

@@ -7,7 +7,7 @@
 //! The origin is not trusted, and a client must not be able to slow down another client on the same connection.
 //!
 //! - **Windows.** A stream holds at most [`Bounds::window`] bytes that its client has not read yet. The connection's
-//!   window has room for that many bytes of each stream, so clients that do not read do not slow down others.
+//!   window has room for that many bytes of each stream, so a client that stops reading does not slow down others.
 //! - **Content.** Requests with content share the window that the origin gives to the connection, so a connection
 //!   carries one of them at a time. After such a request was cancelled, the connection takes no more requests, because
 //!   content that the origin never reads would fill the window.

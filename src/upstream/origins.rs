@@ -235,7 +235,7 @@ async fn sweep(origins: Weak<Origins>) {
             continue;
         }
         origins.is_swept.store(false, Ordering::SeqCst);
-        // Just before this `store`, a request may have kept a connection and started no task, because this one still
+        // Just before this `store`, a request may have kept a connection and started no task, because this task still
         // ran. So end only if nothing is left, or if another task has started.
         if !origins.sweep(Instant::now()) || origins.is_swept.swap(true, Ordering::SeqCst) {
             return;

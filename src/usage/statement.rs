@@ -21,9 +21,9 @@ pub struct UseStatement {
 /// Where a site says how its content may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseSource {
-    /// A line of the robots.txt, from 1.
+    /// The number of a line of the robots.txt, counted from 1.
     Line(u32),
-    /// An entry of the `tdmrep.json`, from 1.
+    /// The number of an entry of the `tdmrep.json`, counted from 1.
     Entry(u32),
     /// The name of a field of the response.
     Field(&'static str),

@@ -14,7 +14,7 @@ struct Case {
     url: String,
 }
 
-/// Returns each of these cases with its name.
+/// Returns an input for each case, and the name of the case.
 ///
 /// # Panics
 /// If a case cannot be read.

@@ -121,7 +121,7 @@ async fn the_history_shows_what_was_refused_and_links_to_the_refusals() {
         ]))
         .await;
     operator.perform(json!(["history", "1h", "verdict", "deny 3"])).await;
-    // Enter at the last minute of the chart lists the refusals of that minute.
+    // The Enter key, at the last minute of the chart, lists the refusals of that minute.
     operator.perform(json!(["read_chart", ["End"], "UTC: "])).await;
     operator
         .perform(json!(["read_chart", ["End", "Enter"], "filter=since"]))

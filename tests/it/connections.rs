@@ -23,7 +23,7 @@ async fn a_page_uses_the_connection_of_its_robots_txt() {
         ),
         ("packed rules", Reply::gzip(ROBOTS.as_bytes()), "no-rule"),
         ("no rules", Reply::status(404), "no-robots"),
-        // This content is read only to reuse the connection.
+        // robotgate reads this content only so that it can reuse the connection.
         ("a page that says so", Reply::status(404).body(long), "no-robots"),
     ] {
         for tls in [false, true] {
@@ -192,8 +192,8 @@ async fn a_broken_connection_does_not_break_the_retry_of_a_fetch() {
         .reply("/rules.txt", Reply::ok("text/plain", ROBOTS).after(&latch))
         .reply("/break", Reply::script([Step::Break]));
     let origin = origin.spawn().await;
-    // This robots.txt redirects to the origin with known rules, so the fetch shares that origin's connections
-    // with requests.
+    // This robots.txt redirects to `origin`, whose rules robotgate already has. So requests to `origin` can share
+    // connections with the fetch.
     let other = Origin::start()
         .reply("/robots.txt", Reply::redirect(&origin.url("/rules.txt")))
         .anything("page")

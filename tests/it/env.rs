@@ -7,8 +7,8 @@ use tokio::process::Command;
 
 use crate::support::{CliOutput, Gate, Origin, ROBOTS, Reply, origin_root_pem, programs::needs};
 
-/// Runs `robotgate env`, and returns a folder that contains the CA file, and the output. In `more`, `@DIR@` is the path
-/// of a subfolder.
+/// Runs `robotgate env`. Returns a folder that contains the CA file, and the output of the command. In `more`, `@DIR@`
+/// is the path of a subfolder.
 async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");

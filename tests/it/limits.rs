@@ -23,7 +23,7 @@ fn exceeds_limit(response: &Response, status: u16, key: &str) {
 async fn logged_total(gate: &Gate, key: &str) -> u64 {
     let line = gate.wait_for_log(key, |line| line.field("limit") == Some(key)).await;
     assert_eq!(line.level(), "WARN", "{line:?}");
-    line.json["total_since_start"].as_u64().expect("a count")
+    line.json["such_events_since_start"].as_u64().expect("a count")
 }
 
 async fn connect_and_get(gate: &Gate, url: &str) -> (Connection, Response) {

@@ -9,7 +9,8 @@ use std::{
 /// Modules that do no I/O and read no clock. Each may import those before it in this list.
 const PURE: [&str; 7] = ["usage", "robots", "origin", "bot", "copy", "pace", "decision"];
 const UTILITIES: [&str; 1] = ["text"];
-/// Names that no pure module may use: a part of a path, or the first word of a crate's name (`tokio_util`).
+/// Names that a pure module must not use as a part of a path, or as the first word of a crate's name (as in
+/// `tokio_util`).
 const IMPURE: [&str; 16] = [
     "tokio",
     "pingora",

@@ -11,7 +11,7 @@ use crate::{
     support::{Alpn, Ask, Gate, NAME, Origin, ROBOTS, Reply, Response, allowed, refused, wait},
 };
 
-/// With this pace, a request after another one does not get its turn while a test runs.
+/// With this pace, only the first request to a site gets its turn while a test runs.
 const SLOW: &str = "[pace]\ndelay = '1h'\n";
 const ONE_AT_A_TIME: &str = "[pace]\nconcurrency = 1\nmax-wait = '10m'\n";
 

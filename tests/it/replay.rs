@@ -291,8 +291,8 @@ async fn requests_without_a_bot_are_the_same_in_a_replay() {
                 (&json!({}), Some(0)),
                 "{found}"
             );
-            // Without `bots`, every request is decided again. With them, the replay decides again only those requests
-            // that the proof did not decide.
+            // Without `bots`, the replay decides every request again. With `bots`, it does not decide those requests
+            // again that were refused because of the proof.
             assert_eq!(bots.is_empty(), found["same"] == 4, "{found}");
             assert!(found["same"].as_u64() > Some(0), "{found}");
         }

@@ -385,7 +385,7 @@ async fn verify_reads_every_file_of_the_log_and_orders_them_by_the_tree() {
     let folder = log_of(0..100);
     assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
     let path = |end: &str| folder.path().join(format!("audit.jsonl{end}"));
-    // The names and the numbers in them say nothing about the order.
+    // The files' names, and the numbers in the names, do not show the order of the files.
     for (end, lines) in [("-20261122-000000", 0..30), (".202609", 30..60), ("", 60..100)] {
         fs::write(path(end), "").expect("emptied");
         write(&path(end), lines);

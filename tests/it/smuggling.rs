@@ -120,7 +120,7 @@ impl Scene {
     }
 }
 
-/// Parses the bytes that a client received on a connection as responses. None of the requests may have been a HEAD.
+/// Parses the responses in the bytes that a client received on a connection. None of the requests may have been a HEAD.
 async fn responses(bytes: Vec<u8>) -> Vec<Response> {
     let (near, far) = tokio::io::duplex(bytes.len().max(1));
     let mut sender = Connection::over_io(far);

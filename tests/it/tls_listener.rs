@@ -270,7 +270,7 @@ async fn invalid_certificate_and_key_files_are_errors_at_the_start() {
     for (what, certificate, key) in [
         ("is not the key of the first certificate", certificate.clone(), key),
         (
-            "contains no unencrypted private key",
+            "contains no readable private key in PEM form",
             certificate.clone(),
             certificate.clone(),
         ),
@@ -295,7 +295,7 @@ async fn a_returning_client_sends_its_certificate_again() {
     for _ in 0..2 {
         let stream = dial_as(&gate, client.clone()).await.unwrap();
         assert_eq!(stream.get_ref().1.handshake_kind(), Some(HandshakeKind::Full));
-        // A session ticket would arrive with the first bytes of a response, so read one.
+        // A session ticket would arrive with the first bytes of a response, so read a response.
         let mut proxy = Connection::over_io(stream);
         allowed(&proxy.get(&origin.url("/x")).await, "no-rule");
     }

@@ -51,7 +51,7 @@ async fn exchanges_match_their_recordings() {
             let (gates, permits) = (gates.clone(), permits.clone());
             playing.spawn(async move {
                 let _permit = permits.acquire().await.expect("it is never closed");
-                // Play each case only once: if a race can change its result, it must not be in a script.
+                // Do not repeat a case that fails: a case whose result depends on a race must not be in a script.
                 let played = tokio::spawn({
                     let case = case.clone();
                     async move {

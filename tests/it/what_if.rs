@@ -58,7 +58,7 @@ async fn what_if_predicts_the_decisions_under_the_new_configuration() {
     let before = request_pages(&gate, &origin).await;
     let text = fs::read_to_string(gate.file("robotgate.toml")).expect("the file");
     let text = text.replace("enforcement = \"report\"", "enforcement = \"enforce\"");
-    // No file that the new configuration names is read.
+    // The new configuration names a missing file of root certificates, which `what-if` does not read.
     let text = text.replace("origin-ca.pem", "./origin-ca.pem")
         + "\n[[bot]]\nname = \"B2\"\nuser-agents = [\"Other\"]\nrobots-agents = [\"B\"]\n"
         + "[[bot]]\nname = \"Gone\"\nuser-agents = [\"B\"]\nenforcement = \"exempt\"\n";
@@ -165,7 +165,7 @@ async fn a_decision_that_would_need_an_unknown_robots_txt_is_reported() {
     assert!(shown.out.starts_with("1 decision\n"), "{}", shown.out);
     assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);
     let store = format!(
-        "\nnote: the store of evidence is {}; name a robots.txt that it lacks with --robots ORIGIN=FILE\n",
+        "\nnote: the store of evidence is {}\nnote: with --robots ORIGIN=FILE, you can name the robots.txt of a site\n",
         gate.file("evidence.redb").display()
     );
     assert!(shown.out.contains(&store), "{}", shown.out);
@@ -236,8 +236,8 @@ async fn a_new_robots_txt_or_user_agent_changes_only_affected_decisions() {
     let site = format!("{}={}", origin.url(""), file.display());
     let report = what_if(&gate, &["--robots", &site, "--json"]).await;
     let found = report.json();
-    // A and Other may now fetch /private/x and /x/../private (B could before), and no longer /b. The requests of the
-    // Reporter are still forwarded, and /private/open is allowed without a rule.
+    // The bots A and Other may now fetch /private/x and /x/../private, as B could before, and may no longer fetch /b.
+    // The requests of the Reporter are still forwarded, and /private/open is allowed without a rule.
     let counts = ["refused", "forwarded", "verdict", "basis", "same"].map(|word| &found[word]);
     assert_eq!(
         counts,
@@ -286,7 +286,7 @@ async fn errors_say_what_to_do() {
         (
             &["--config", &*elsewhere],
             1,
-            "with --evidence FILE, name the store of the proxy that wrote the log",
+            "use --evidence FILE (the store of the proxy that wrote the log)",
         ),
         (&["--robots", "a.example=x"], 2, "is not an origin"),
         (

@@ -31,8 +31,8 @@ pub(super) struct ConnectionInfo {
     pub(super) is_local: bool,
 }
 
-/// Serves requests with `routes` until the client is done or too slow, or until another connection needs the place.
-/// When `until` is cancelled, completes a response that has begun, and ends.
+/// Serves requests with `routes` until the client is done or too slow, or until this connection has to make room for
+/// another one. When `until` is cancelled, completes a response that has begun, and ends.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     info: ConnectionInfo,

@@ -46,7 +46,7 @@ pub(super) struct DecisionFields {
     line: Option<u32>,
     group: Option<String>,
     reading: Option<&'static str>,
-    /// The path in the reading that `reading` names; `None` if that is `sent`, or if no rules decided.
+    /// The path in the reading that `reading` names; `None` if `reading` is `sent`, or if no rules decided.
     read_as: Option<String>,
     robots_url: String,
     robots_status: Option<u16>,
@@ -55,7 +55,8 @@ pub(super) struct DecisionFields {
     robots_error: Option<String>,
     /// In seconds, if the refusal is temporary.
     retry_after: Option<u64>,
-    /// When the request would be forwarded; `None` if `[pace]` does not delay it, or if the call gives the robots.txt.
+    /// When the request would be forwarded; `None` if `[pace]` does not delay it, or if the operator sent the
+    /// robots.txt with the question.
     not_before: Option<Timestamp>,
     /// Why `[pace]` delays or refuses the request.
     pace_cause: Option<&'static str>,

@@ -123,8 +123,8 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// `read` searches the part of the file that begins at its argument. It returns the rows that it found, and the name at
-/// which the next part begins.
+/// `read` takes an origin's name, and searches the part of the file that begins at this name. It returns the rows that
+/// it found, and the name at which the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,

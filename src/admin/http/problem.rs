@@ -8,7 +8,9 @@ use crate::proxy::NoDecision;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
-    #[error("there is nothing at this path; /api/v1/openapi.json lists the paths")]
+    #[error(
+        "there is nothing at this path; /api/v1/openapi.json lists the paths, and says which work only on the socket"
+    )]
     NotFound,
     #[error("nothing is known about {0}")]
     Unknown(String),
@@ -45,8 +47,8 @@ pub(super) enum Problem {
     #[error("the saved robots.txt files cannot be read at the moment; see the operational log")]
     Disk,
     #[error(
-        "the proxy has forgotten the site in memory, but cannot write this to the disk now. It keeps trying; if it \
-         restarts before that, the saved robots.txt applies again. See the operational log"
+        "the proxy has forgotten the site in memory, but cannot write this to the disk now. It keeps trying. If it \
+         restarts first, the saved robots.txt applies again. See the operational log"
     )]
     Unwritten,
     #[error("robotgate did not answer within 60 s; try again later")]

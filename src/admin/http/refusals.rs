@@ -97,7 +97,7 @@ pub(super) async fn refusals(
 }
 
 /// Returns the refusals as JSON lines, byte for byte as in the audit log. If robotgate withheld a site's response, the
-/// log has a `withdrawn` record instead of the line.
+/// refusal's line is not in the log, which has a `withdrawn` record instead.
 pub(super) async fn as_lines(
     State(context): State<Arc<Context>>,
     StrictQuery(selection): StrictQuery<Selection>,

@@ -77,7 +77,7 @@ struct FleetStatus {
     url: String,
     connected: bool,
     error: Option<String>,
-    /// Why no messages of other robotgates arrive, although the server can be used.
+    /// Why no messages of other robotgates arrive, although robotgate can use the fleet's server.
     subscription_error: Option<String>,
     calls: u64,
     errors: u64,

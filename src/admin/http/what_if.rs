@@ -110,7 +110,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         skipped,
         report: summary.report(MAX_GROUPS),
     };
-    // Serialising fails only for maps whose keys are not strings, and the answer has none.
+    // Serialising fails only for maps whose keys are not strings, and the answer has no such maps.
     Ok(serde_json::to_string(&answer).unwrap_or_default())
 }
 

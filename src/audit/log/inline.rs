@@ -4,8 +4,8 @@ use std::io;
 
 use super::state::{Batch, RequestRuntime, SharedLog, Sink};
 
-/// A request's promise to write the next batch. Dropping it writes the batch, even if the request is cancelled or
-/// panics: other requests rely on that.
+/// A request's promise to write the next batch. Other requests rely on it, so dropping it writes the batch, even if the
+/// request is cancelled or panics.
 pub(super) struct WritePromise<'a> {
     shared: &'a SharedLog,
     /// Whether to wait a moment first, so that other requests can add their lines.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{AuditError, AuditLog, MAX_PENDING, MAX_WAIT, state::State};
 
 /// Reserved room for a future line, until this value is dropped. Other reservations cannot use this room, but lines
-/// that were not reserved can.
+/// without a reservation can.
 #[derive(Debug)]
 pub struct Reserved {
     log: Arc<AuditLog>,

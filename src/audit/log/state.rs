@@ -97,8 +97,8 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
-    /// Whether the runtime has another thread that works while a write blocks one. Also true for tokio's current-thread
-    /// runtime, which only tests use here.
+    /// Whether the runtime has another thread, which can work while a write blocks the current one. Also true for
+    /// tokio's current-thread runtime, which only tests use here.
     pub(super) has_others: bool,
 }
 
@@ -236,7 +236,7 @@ impl SharedLog {
 // === impl State ===
 
 impl State {
-    /// Returns `Ok` if the batch was written, `Err` if it was lost, and `None` while it is neither.
+    /// Returns `Ok` if the batch was written, `Err` if it was lost, and `None` if it still has to be written.
     pub(super) fn outcome(&self, batch: u64) -> Option<Result<(), AuditError>> {
         if self.lost.is_some_and(|lost| lost <= batch) || (self.ended && batch > self.finished) {
             return Some(Err(AuditError::Stalled));

@@ -72,7 +72,7 @@ impl Sink {
         AuditLog::to_sink(self.output(false), None).expect("a thread")
     }
 
-    /// Creates a log to which requests may write themselves.
+    /// Creates a log whose output counts as a regular file, so that requests may write to it on their own threads.
     fn log_as_file(&self) -> AuditLog {
         AuditLog::to_sink(self.output(true), None).expect("a thread")
     }

@@ -105,7 +105,7 @@ impl SharedLog {
                 Err(error) => error,
             };
             if !stalled {
-                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written, so requests get a 503 after 10 s; robotgate keeps trying, but a restart would lose lines");
+                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written, so requests wait up to 10 s and then get a 503; robotgate keeps trying, but a restart would lose lines");
                 stalled = true;
             }
             let mut state = self.state.lock();

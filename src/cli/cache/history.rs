@@ -60,7 +60,8 @@ impl HistoryArgs {
         let (config, sources) = args.load()?;
         let Some(options) = &config.evidence else {
             return Err(CacheError::Unknown(
-                "this configuration has no store of evidence (evidence.enabled), so the proxy keeps no old versions"
+                "this configuration has no store of evidence, so the proxy keeps no old versions; evidence.enabled = \
+                 true adds one"
                     .to_owned(),
             ));
         };

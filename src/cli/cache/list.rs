@@ -160,7 +160,8 @@ fn colour(row: &Row) -> Option<Colour> {
 const ORIGIN: &str = "ORIGIN";
 const NONE: &str = "-";
 const GAP: &str = "  ";
-/// The minimum width to which an origin is cut, in columns. The last six show its end, so that its port is visible.
+/// Minimum width to which an origin is cut, in columns: twelve for its beginning, one for `…`, and six for its end,
+/// which contains the port.
 const MIN_ORIGIN: usize = 19;
 /// Maximum length of an origin in bytes.
 const MAX_ORIGIN: usize = 500;

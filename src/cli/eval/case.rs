@@ -62,7 +62,7 @@ struct Labels {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadLine {
-    #[error("the line is not UTF-8; send a robots.txt that is not UTF-8 as `robots_b64`")]
+    #[error("the line is not UTF-8; send a robots.txt that is not UTF-8 as base64 in `robots_b64`")]
     NotUtf8,
     #[error("the line ends before its JSON does; write each object on one line")]
     Incomplete,
@@ -74,7 +74,7 @@ pub(super) enum BadLine {
     Missing(&'static str),
     #[error("the field `{0}` is not a string")]
     NotAString(&'static str),
-    #[error("the field `{0}` has one half of a surrogate pair (\\ud800 to \\udfff) without the other")]
+    #[error("the field `{0}` has one half of a surrogate pair (U+D800 to U+DFFF) without the other")]
     NotText(&'static str),
     #[error("the line has no text in `robots` or `robots_b64`; send one of them")]
     NoRobots,
@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
         serde_json::from_str(line).map_err(|error| match error.classify() {
             Category::Data => BadLine::NotAnObject,
             Category::Eof => BadLine::Incomplete,
-            // serde_json counts bytes.
+            // `error.column()` counts bytes, but the message counts characters.
             _ => BadLine::NotJson(line.char_indices().take_while(|(at, _)| *at < error.column()).count()),
         })
     }

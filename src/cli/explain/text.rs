@@ -260,7 +260,8 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
     if report.statements.is_empty() {
         return Ok(());
     }
-    // With `[pace]` or with purposes, some of these lines can decide. Then the heading must not say that they do not.
+    // With `[pace]` or with purposes, some of these lines can decide. The words "which do not decide this" would then
+    // be wrong.
     let decision = report.decision;
     let heading = match decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",

@@ -63,7 +63,8 @@ fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Pai
     writeln!(out, "{bar} {}", finding.text)
 }
 
-/// `lines` has the line of each finding of one kind.
+/// Says how many findings of one kind are not shown, and in which lines they are. `lines` are the line numbers of all
+/// findings of this kind.
 fn more(lines: &[u32], shown: usize) -> Option<String> {
     let rest = lines.get(shown..)?;
     let (count, first, last) = (rest.len(), rest.first()?, rest.last()?);

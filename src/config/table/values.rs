@@ -160,8 +160,8 @@ impl<'c> Table<'c> {
         number.unwrap_or(default)
     }
 
-    /// The error for a number out of range says what the number counts (`things`, such as ` fetches at once`), and ends
-    /// with `or`, such as `, or remove the key`.
+    /// `things` and `or` are parts of the error for a number out of range: what the number counts, such as
+    /// ` fetches at once`, and the end of the error, such as `, or remove the key`.
     pub(in crate::config) fn number_in<T>(
         &self,
         [things, or]: [&str; 2],

@@ -10,7 +10,7 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 
 impl OriginState {
     /// Merges this state with another one of the same origin, normally an `earlier` one from the disk. Keeps the newer
-    /// response. If this state has no response, the failures of both form one series.
+    /// response. If this state has only failures, the failures of both count as one series.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down. So treat two fetches that ended at most a millisecond apart as the same

@@ -59,7 +59,8 @@ pub(super) fn refused() -> Decision {
     decide_for(&[AiTrain], &Known::rules(NO_TRAINING), "/", enforced())
 }
 
-/// `purpose: vocabulary label=value`, `purpose: pending`, or only `purpose` if no statement allows it.
+/// Returns `purpose: vocabulary label=value` or `purpose: pending`, or only `purpose` if no statement allows that
+/// purpose.
 fn refusal(decision: &Decision) -> Option<String> {
     let refused = decision.usage.as_deref()?.refused?;
     Some(match refused {

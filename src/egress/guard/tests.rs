@@ -297,7 +297,10 @@ fn addresses_and_ports_are_screened_without_resolving() {
         ("http://93.184.215.14:8080", None),
         (
             "http://a.example:25",
-            Some("port 25 is closed to bots; to open it, the operator can set egress.ports = ['1-65535', 25]"),
+            Some(
+                "port 25 is closed to bots; to open it, the operator can set egress.ports = ['1-65535', 25] (a range \
+                 alone does not open this port)",
+            ),
         ),
         (
             "http://127.0.0.1",
@@ -377,7 +380,7 @@ fn the_suggested_value_opens_the_port_and_changes_no_other_port() {
         (
             Ports::default(),
             6000,
-            "['1-65535', 6000]",
+            "['1-65535', 6000] (a range alone does not open this port)",
             only(&[1..=65535, 6000..=6000]),
         ),
         (

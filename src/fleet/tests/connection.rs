@@ -36,7 +36,7 @@ async fn a_replayed_message_is_ignored() {
     until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
     let (tell, told_later) = mpsc::channel();
     let _joins_later = server.gate_with(&settings, move |notice| drop(tell.send(notice))).await;
-    // The second robotgate calls the server once for each message, so one more call shows that it has read this one.
+    // The second robotgate calls the server once for each message, so one more call shows that it has read the message.
     let calls = get(&second.counts.calls);
     server
         .command(&[b"PUBLISH", b"test:messages", message.as_bytes()])

@@ -172,7 +172,7 @@ impl PathFeatures {
     fn makes_a_difference(self, strict: Strict) -> bool {
         let divides_otherwise = match strict.parameters {
             Parameters::Keep => self.slash || strict.backslash || strict.unicode || strict.dots != Dots::AfterDecoding,
-            // Servers that drop parameters resolve `/../`.
+            // Servers that drop parameters resolve `/../`, so no server reads like this.
             _ if strict.dots == Dots::Never => false,
             Parameters::Drop => self.semicolon,
             Parameters::DropBehindProxy => self.escaped_semicolon || self.semicolon && (self.dots || self.slash),

@@ -155,7 +155,8 @@ fn head_for_origin(
 
 pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut Exchange, context: &Context) {
     exchange.becomes(Tunnel::Websocket);
-    // No bytes for either side wait in the HTTP code any more, so taking both connections from it loses none.
+    // The HTTP code no longer holds bytes for the client or the origin, so taking the connections from it loses no
+    // bytes.
     let streams = client
         .into_websocket()
         .and_then(Wire::into_stream)

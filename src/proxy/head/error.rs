@@ -24,7 +24,7 @@ pub(in crate::proxy) enum HeadError {
     Syntax(&'static str),
     #[error("{}", TargetError::TooLong)]
     TargetTooLong,
-    #[error("the request target has the character {}: write %{:02X} instead", .0, u32::from(*.0))]
+    #[error("the request target has the character '{}': write %{:02X} instead", .0, u32::from(*.0))]
     TargetCharacter(char),
     #[error("the request target is not valid: {0}")]
     TargetHost(HostPortError),

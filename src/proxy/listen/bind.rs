@@ -31,8 +31,8 @@ pub(super) enum Bound {
 #[derive(Debug, Default)]
 pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
-/// Binds a socket to `address`. If one of the sockets in `leaving`, which are about to close, uses the port, the new
-/// socket shares the port with the open sockets there.
+/// Binds a socket to `address`. `leaving` are the sockets that are about to close. If one of them uses the port, the
+/// new socket shares the port with the sockets in `all` that use it.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,

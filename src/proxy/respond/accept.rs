@@ -13,7 +13,8 @@ pub(super) enum Body {
 // === impl Body ===
 
 impl Body {
-    /// Returns the form that `Accept` prefers. This is JSON if it has no preference, and HTML only if it names HTML.
+    /// Returns the form that `Accept` prefers. This is JSON if `Accept` states no preference, and HTML only if `Accept`
+    /// names HTML.
     pub(super) fn preferred(request: &HeaderMap) -> Self {
         let accept = Accept::of(request);
         let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);

@@ -162,19 +162,20 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ),
         ProxyError::HttpResponseIncomplete => ("The site's response ended early.", "Try again."),
         ProxyError::HttpProtocolError => (
-            "The site's response is not valid HTTP or FTP, or is a 407, which only a proxy may send.",
+            "The site's response is not valid HTTP, has a header section that is too long, or is a 407, which only a \
+             proxy may send. Or the FTP server cannot be used.",
             "",
         ),
         ProxyError::ProxyInternalError => (
             "robotgate had an internal error, or it cannot write its audit log or its evidence and so forwards \
              nothing.",
-            "The audit log (error_detail) or the operational log says why.",
+            "If the detail gives no reason, the operator finds it in the audit log or the operational log.",
         ),
         ProxyError::ProxyLoopDetected => (
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // A refusal has the same type, but its reason is explained instead.
+        // Refusals have this error type too. For them, robotgate does not use this text, but explains the reason.
         ProxyError::HttpRequestDenied => (
             "The client, or all clients together, reached a limit of the proxy, or the proxy is too busy.",
             "Send fewer requests at the same time, and try again later. If the detail names a limit, the operator can \

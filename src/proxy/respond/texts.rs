@@ -112,8 +112,8 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Appends what the site says about the use of its content and, if the request is refused because of that, where the
-/// site says so. Otherwise, the parameter `line` is the line of the rule that decided.
+/// Appends what the site says about the use of its content. Appends where the site says so only if this is why the
+/// request is refused. In other requests, the parameter `line` is for the rule that decided.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 

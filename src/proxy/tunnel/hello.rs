@@ -82,7 +82,7 @@ impl Opening {
             }
             match self.acceptor.accept() {
                 Ok(None) => {}
-                // Take the server name from the bytes, because rustls returns none if it is an address.
+                // Take the server name from the bytes, because rustls returns no name if the name is an address.
                 Ok(Some(_)) => {
                     self.first_bytes = match first_message(bytes) {
                         Some((hello, length)) if total_length(&hello) == Some(hello.len()) => {
@@ -113,8 +113,8 @@ impl Opening {
 impl FirstBytes {
     /// Returns whether a client may send these bytes through a tunnel to `origin`.
     ///
-    /// A TLS handshake must name the origin's host, because the server would otherwise choose the site. On the port of
-    /// https, other protocols are not allowed, because plain HTTP could name any host.
+    /// A TLS handshake must name the origin's host, because the server could otherwise answer for a different site. On
+    /// the port of https, other protocols are not allowed, because plain HTTP could name any host.
     pub(super) fn means(&self, origin: &Origin) -> bool {
         match (self, &origin.host) {
             (Self::OtherProtocol, _) => origin.port != Scheme::Https.default_port(),
@@ -162,8 +162,8 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the first handshake message in `records`, as far as it has arrived. It includes what follows the message in
-/// its last record. Also returns the total length of the records up to the end of that record.
+/// Returns the first handshake message in `records`, as far as it has arrived, and with it all bytes that follow it in
+/// its last record. Also returns the total length of the records up to the end of this last record.
 ///
 /// Skips alerts, because a server may send a warning first.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {

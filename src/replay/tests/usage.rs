@@ -136,7 +136,7 @@ fn what_if_shows_decisions_that_change_with_the_policy_or_the_purposes() {
     let off = config_with("tdmrep = 'off'");
     let searcher = BOTS.replace("ai-train", "search");
     let miner = BOTS.replace("ai-train", "tdm");
-    let no_store = "unknown: the tdmrep.json that the decision was based on was not found";
+    let no_store = "unknown: found no copy of the tdmrep.json that the decision was based on";
     let unknown = "unknown: the decision depends on the site's tdmrep.json, and the log does not say whether the site has \
                    one";
     let (train, mine) = ("content-usage = 'enforce'", "tdmrep = 'enforce'");

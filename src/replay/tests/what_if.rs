@@ -208,8 +208,8 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             PRIVATE,
             text(),
             "[[bot]]\nname = 'A'\nuser-agents = ['A']\nnetworks = ['10.0.0.0/8']",
-            "unknown: the configuration would refuse the client, unless it has a proof of its identity that the log does \
-             not show",
+            "unknown: the configuration would refuse the client, unless the client had a proof of its identity that \
+             the log does not show",
         ),
     ] {
         let line = line(&old, agent, method, url, &fetch);
@@ -291,8 +291,8 @@ fn a_client_is_identified_by_its_logged_proof_if_it_is_configured() {
             "a.example",
             "C",
             bot("certificates = ['a.example']"),
-            "unknown: the configuration would refuse the client, unless it has a proof of its identity that the log does \
-             not show",
+            "unknown: the configuration would refuse the client, unless the client had a proof of its identity that \
+             the log does not show",
         ),
     ] {
         let line = proven(identity, matched_by, user_agent);
@@ -406,7 +406,7 @@ fn a_new_user_agent_asks_as_another_bot() {
     let without_text = found(&line, Some(&old), &to_agent("B"), None);
     assert_eq!(
         without_text,
-        "unknown: the robots.txt that the decision was based on was not found"
+        "unknown: found no copy of the robots.txt that the decision was based on"
     );
 }
 

@@ -71,8 +71,8 @@ pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     if kept.len() == body.len() {
         return body;
     }
-    // The part is empty or ends with a line end, so the last line of `Lines` is empty and has the number of the first
-    // line that is cut.
+    // `kept` is empty or ends with a line end. So the last line of `Lines` is empty, and has the number of the first
+    // line that is not in `kept`.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
     let message = "The file continues past 500 KiB, where Google and robotgate stop reading: this line and all after \
                    it have no effect. Shorten the file, best with fewer and broader patterns.";

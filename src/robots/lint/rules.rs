@@ -149,8 +149,8 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Returns the index of the rule that would decide if the rule at index `at` were removed: `Some(None)` if none
-    /// would, `None` if the removal could change a decision.
+    /// Returns the index of the rule that would decide if the rule at index `at` were removed, or `Some(None)` if no
+    /// rule would decide. Returns `None` if the removal could change a decision.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -162,7 +162,7 @@ impl<'a> Scope<'a> {
         }
         // A rival is a rule of the opposite kind that could decide a path instead of the heir: it is at least as long
         // as the heir and at most as long as this rule. If this pattern has no `*`, a pattern without a `*` is no
-        // rival: it matches none of this rule's paths, or all of them and would be the heir.
+        // rival: if it matched one of this rule's paths, it would match all of them, and its rule would be the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);

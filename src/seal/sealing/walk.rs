@@ -87,7 +87,8 @@ impl Walk {
         Ok(Some(file.first))
     }
 
-    /// If the current line is the first of its file, notes that it is already sealed as this entry.
+    /// If the current line is the first of its file, remembers that this line is already sealed, as entry number
+    /// `entry`.
     pub(super) fn note_first_entry(&mut self, entry: u64) {
         if let Some((_, position)) = &mut self.now
             && position.offset == position.last

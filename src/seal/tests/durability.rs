@@ -110,7 +110,7 @@ fn sealing_into_a_restored_backup_rebuilds_the_same_tree() {
     fs::remove_file(bench.file("audit.jsonl.1")).unwrap();
     let error = bench.seal().unwrap_err().to_string();
     assert!(
-        error.contains("audit.jsonl, is missing") && error.contains("--go-on"),
+        error.contains("(then named audit.jsonl) is missing") && error.contains("--go-on"),
         "{error}"
     );
 }

@@ -72,13 +72,13 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
         (
             "gone",
             |bench| fs::remove_file(bench.file("audit.jsonl")).unwrap(),
-            "the file of the log that was sealed last, audit.jsonl, is missing",
+            "the file that was sealed last (then named audit.jsonl) is missing",
             2,
         ),
         (
             "replaced",
             |bench| fs::write(bench.file("audit.jsonl"), line(99) + "\n").unwrap(),
-            "the file of the log that was sealed last, audit.jsonl, is missing",
+            "the file that was sealed last (then named audit.jsonl) is missing",
             3,
         ),
         (

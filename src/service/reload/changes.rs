@@ -83,7 +83,7 @@ pub(super) fn log(ReloadChanges { changes, restart }: &ReloadChanges, generation
     }
     tracing::info!(
         generation = generation.number,
-        cause,
+        trigger = cause,
         changes = changes.len(),
         "configuration reloaded"
     );

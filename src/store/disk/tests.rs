@@ -230,7 +230,7 @@ async fn a_shared_text_is_stored_once_and_removed_with_its_last_origin() {
     };
     assert_eq!(disk.contents(), one);
 
-    // The same robots.txt must not count as another use of the text.
+    // The origin sends the same robots.txt again. This must not count as another use of the text.
     disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
     disk.flushed().await;
     disk.forget(name("a.example"));

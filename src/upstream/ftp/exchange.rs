@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Request {
     is_head: bool,
     path: FtpPath,
-    /// For redirects, and for the page of a folder.
+    /// The URL of the request, for redirects and for the page of a folder.
     url: String,
     is_robots_txt: bool,
     conditions: Conditions,

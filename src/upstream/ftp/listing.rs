@@ -31,7 +31,7 @@ struct ListingEntry {
 #[derive(Debug, PartialEq, Eq)]
 enum ListingLine {
     Entry(ListingEntry),
-    /// Names no entry of the folder, such as `total 8`.
+    /// A line such as `total 8`, which names no entry of the folder.
     Nothing,
     Unknown,
 }

@@ -163,7 +163,7 @@ impl Stream {
         }
     }
 
-    /// Returns whether no queued content waits to be sent.
+    /// Returns whether all queued content was sent.
     pub fn has_room(&self) -> bool {
         self.unsent.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Decisions with a copy in memory.
+//! Decisions with a robots.txt copy in memory.
 
 use std::{hint::black_box, sync::Arc, time::SystemTime};
 

@@ -1,6 +1,6 @@
 //! Exchanges through a gate in this process, which runs on one thread with the client and the origin, so that each run
-//! does the same work in the same order. The gate does what the program does, but does not keep copies on disk, because
-//! other threads would write them.
+//! does the same work in the same order. The gate does what the program does, but does not keep robots.txt copies on
+//! disk, because other threads would write them.
 
 use std::sync::Arc;
 

@@ -122,7 +122,8 @@ pub async fn name_server() -> SocketAddr {
 // === impl Client ===
 
 impl Client {
-    /// Connects to a gate. The client will request a page of the origin that is allowed or disallowed.
+    /// Connects to a gate. The client will request a page of the origin that the robots.txt allows (if `is_allowed`) or
+    /// disallows.
     pub async fn connect(gate: SocketAddr, origin: SocketAddr, is_allowed: bool) -> Self {
         let gate = TcpStream::connect(gate).await.unwrap();
         gate.set_nodelay(true).unwrap();
@@ -173,7 +174,7 @@ async fn read_until(stream: &mut TcpStream, buffer: &mut [u8], end: &[u8]) -> st
     }
 }
 
-/// The robots.txt of the origin and of the decisions.
+/// The robots.txt that the origin serves, and by which `cost decision` decides.
 pub const ROBOTS: &str = "\
 User-agent: *
 Disallow: /

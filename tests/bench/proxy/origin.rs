@@ -1,7 +1,8 @@
 //! The origin: a separate process that responds immediately, so that the measurement shows the proxy.
 //!
-//! One port speaks plain HTTP/1.1, and one HTTP/1.1 and HTTP/2 over TLS. A third port speaks plain HTTP/1.1 on every
-//! address of the machine, so that each address in 127.0.0.0/8 is an origin. It closes connections from other machines.
+//! One port speaks plain HTTP/1.1. A second one speaks HTTP/1.1 and HTTP/2 over TLS. A third one speaks plain HTTP/1.1
+//! on every address of the machine, so that each address in 127.0.0.0/8 is an origin. The third port closes connections
+//! from other machines.
 
 pub mod answers;
 mod http1;
@@ -128,13 +129,13 @@ async fn accept(port: Port, listener: TcpListener, acceptor: TlsAcceptor) {
                 tokio::spawn(async move { converse(port, stream, acceptor, answers).await });
             }
             Ok(_) => {}
-            // For example, too many files are open. Let other connections close first.
+            // For example, the process has reached its limit of open files. Let other connections close first.
             Err(_) => tokio::task::yield_now().await,
         }
     }
 }
 
-/// The load generator counts the errors.
+/// Serves a connection. The caller can ignore errors, because the load generator counts them.
 async fn converse(port: Port, stream: TcpStream, acceptor: TlsAcceptor, answers: Answers) -> Outcome<()> {
     stream.set_nodelay(true)?;
     if !matches!(port, Port::Tls) {

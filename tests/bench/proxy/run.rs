@@ -41,7 +41,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     };
     println!("{}.", machine::describe());
     let skipped = introduce(options);
-    // A proxy needs two files for each tunnel, and some for itself.
+    // A proxy needs two file descriptors for each tunnel, and some for itself.
     let room = usize::try_from(files.saturating_sub(OTHER_FILES) / 2)?;
     if room < options.connections {
         println!(

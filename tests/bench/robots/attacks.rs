@@ -72,8 +72,8 @@ fn plain(length: usize) -> String {
     format!("/{}", "a".repeat(length - 1))
 }
 
-/// Returns a path that begins with decoys, `b` with each pair of digits, and otherwise consists of `a`s. The patterns
-/// have such text only after an `a`, so the decoys cannot match, but an engine that looks for this text finds it.
+/// Returns a path of decoys (`b00` to `b99`) and then `a`s. In the patterns, text such as `b00` comes only after an
+/// `a`, so the decoys cannot match. But an engine that looks for such text finds it.
 fn early(length: usize) -> String {
     let pairs: String = (0..100).map(|pair| format!("b{pair:02}")).collect();
     format!("/{pairs}{}", "a".repeat(length - 1 - pairs.len()))
@@ -190,7 +190,7 @@ fn groups(other: &str, path: &str) -> Vec<u8> {
     })
 }
 
-/// Returns thousands of groups that each name nearly all of a few agents, which is too much to index for each agent.
+/// Returns thousands of groups that each name five or all of six agents, which is too much to index for each agent.
 fn unmerged() -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {

@@ -1,4 +1,4 @@
-//! Measures how long it takes to decide a whole question, with a copy in memory.
+//! Measures how long it takes to decide a whole question, with a robots.txt copy in memory.
 
 use std::{hint::black_box, sync::Arc, time::SystemTime};
 

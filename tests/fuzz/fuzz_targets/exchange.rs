@@ -92,8 +92,8 @@ fn start(folder: &Path) -> (SocketAddr, PathBuf) {
     (address, log)
 }
 
-/// Inputs for a plain exchange, for several exchanges on a kept connection, for one that breaks off, for content that
-/// contains requests, and for responses in pieces.
+/// Inputs for a plain exchange, for several exchanges on a kept connection, for a client that breaks off, for content
+/// that contains requests, and for responses in pieces.
 const SEEDS: [(&str, &[u8]); 5] = [
     ("plain", &[]),
     ("kept", &[3]),

@@ -222,8 +222,8 @@ async fn a_damaged_history_is_reported_and_replaced() {
     gate.start_again().await;
     assert_eq!(
         gate.logged(
-            "the history on the page for operators begins empty, because its file cannot be used; robotgate replaces \
-             this file"
+            "the history on the page for operators begins empty, because its file cannot be used; robotgate \
+             overwrites this file within a minute"
         ),
         1
     );
@@ -237,7 +237,7 @@ async fn a_damaged_history_is_reported_and_replaced() {
 async fn a_history_that_cannot_be_saved_does_not_stop_the_proxy() {
     let origin = Origin::start().robots(ROBOTS).spawn().await;
     let mut gate = Gate::start().await;
-    // The folder in place of the file prevents even root from replacing the file.
+    // Not even root can write the file if there is a folder with its name.
     fs::create_dir(gate.file("robots.redb.history")).expect("a folder");
     refused(&gate.get(&origin.url("/private")).await, "rule");
     assert!(gate.stop().await.success());

@@ -1,5 +1,5 @@
 //! The socket next to the cache file. A client that can open it can use everything that the listener offers, and can
-//! also forget origins.
+//! also make robotgate forget origins.
 
 use serde_json::{Value, json};
 use tokio::net::UnixStream;

@@ -48,8 +48,8 @@ async fn the_latest_requests_are_decided_again_under_a_change() {
                   identity.credentials = \"/gone\"\nadmin.token-file = \"/gone\"\n\
                   [[bot]]\nname = \"A\"\nuser-agents = [\"A\"]\nenforcement = \"report\"\ncredentials = [\"a\"]\n";
     let found = post(&gate, PATH, &json!({"config": config})).await;
-    let unproven =
-        "the configuration would refuse the client, unless it has a proof of its identity that the log does not show";
+    let unproven = "the configuration would refuse the client, unless the client had a proof of its identity that the \
+                    log does not show";
     assert_eq!(found["unknown"], json!({unproven: 3}), "{found:#}");
     let config = config
         .replace("credentials = [\"a\"]\n", "")

@@ -148,6 +148,7 @@ class Browser:
         focus = "node => node && node.checkVisibility() && (node.focus(), node.select(), true)"
         self.wait(selector, f"({focus})({find(selector)})")
         self.call("Input.insertText", text=text)
+        self.wait(f"the text in {selector}", f"{find(selector)}.value === {json.dumps(text)}")
 
 
 def find(selector):

@@ -193,8 +193,8 @@ async fn a_failure_is_logged_with_its_cause_and_start() {
 
     let nowhere = "the server's redirect leads to no URL that robotgate can fetch: \
                    ftp://other.example/robots.txt?… (neither http nor https)";
-    let link_local = "169.254.169.254 is a link-local address, which bots cannot reach unless egress.allow lists its \
-                      network";
+    let link_local = "after a redirect to http://169.254.169.254: 169.254.169.254 is a link-local address, which bots \
+                      cannot reach unless egress.allow lists its network";
     for (origin, changes) in [
         (
             &gone,
@@ -304,7 +304,7 @@ async fn a_fetch_cut_off_by_a_stop_is_logged() {
 
     let changes = json!({
         "status": null, "upstream": null, "bytes": null,
-        "error": "robotgate could not finish the fetch, usually because it was stopping",
+        "error": "the fetch did not end, usually because robotgate was stopping",
         "holds": "unreachable", "robots_sha256": null, "robots_expires": null,
     });
     assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &changes));

@@ -122,7 +122,7 @@ async fn check_advises_empty_credentials_for_a_bot_proven_by_its_network() {
 
 #[test]
 fn a_bot_whose_name_cannot_name_a_credential_must_list_its_proofs() {
-    const MISTAKE: &str = "\"Acme Bot\" cannot be the name of one; write credentials = [\"NAME\"]";
+    const MISTAKE: &str = "\"Acme Bot\" cannot be the name of a credential; write credentials = [\"NAME\"]";
     for (more, is_accepted) in [
         ("", false),
         ("credentials = []\n", true),

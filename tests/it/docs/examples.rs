@@ -24,8 +24,8 @@ use super::{Page, pages, root};
 use crate::support::{programs::needs, wait::DEADLINE};
 
 struct Example {
-    /// The line of the command in a `console` block. Otherwise that of the block's fence, or, for a `python` block with
-    /// output, that of the fence of the output.
+    /// For a `console` block, the line of the command. For a `python` block with output, the line of the output's
+    /// fence. Otherwise, the line of the block's fence.
     line: usize,
     /// The output below the command; `None` if only the exit status is checked.
     output: Option<String>,
@@ -306,8 +306,8 @@ const VOLATILE: [(&str, &str); 20] = [
     (r#""instance": ?"[0-9a-f]{8}""#, "INSTANCE"),
     (r#""config_sha256": ?"[0-9a-f]{64}""#, "CONFIG"),
     (r"(/home/you/.local/state|/var/lib)/robotgate", "STATE"),
-    // The proxy in the README listens on the default ports, so its configuration does not name the ports. The one in
-    // this test does.
+    // The proxy in the README listens on the default ports, so its configuration does not name the ports. The
+    // configuration in this test does.
     (r#""(proxy|admin)\.listen":"(\\.|[^"\\])*",?"#, ""),
     (r#",\}"#, "}"),
     // The width of a table depends on the ports in it, and that of a mark (`^^^`) on the path.

@@ -65,7 +65,8 @@ async fn ports_of_other_protocols_are_closed_unless_configured() {
         let response = gate.get(&format!("http://127.0.0.1:{port}/")).await;
         refused(&response, "egress");
         let cause = format!(
-            "port {port} is closed to bots; to open it, the operator can set egress.ports = ['1-65535', {port}]"
+            "port {port} is closed to bots; to open it, the operator can set egress.ports = ['1-65535', {port}] (a \
+             range alone does not open this port)"
         );
         assert_eq!(response.proxy_status().param("details"), Some(cause));
         refused(&through_connect(&gate, &format!("a.example:{port}")).await, "egress");

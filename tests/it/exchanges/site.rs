@@ -242,7 +242,7 @@ impl SeenAt<'_> {
     }
 
     /// Records what has arrived of the message at the start of `bytes`, and removes the message if it is complete.
-    /// Returns `true` then, and also if `bytes` begins with no message.
+    /// Returns `true` if it removed the message, or if `bytes` does not begin with a message.
     fn take(&self, bytes: &mut Vec<u8>) -> bool {
         let read = strict::requests(bytes);
         let Some(message) = read.messages.into_iter().next() else {

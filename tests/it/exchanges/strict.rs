@@ -17,7 +17,7 @@ pub struct Read {
 pub enum Rest {
     Nothing,
     PartOfHead,
-    /// Bytes that are not a head or not a chunk, and the reason.
+    /// An invalid head or chunk, and what is wrong with it.
     Broken(&'static str),
     /// A response for which there was no request.
     TooMany,

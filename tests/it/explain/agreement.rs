@@ -87,7 +87,7 @@ async fn explain_rejects_the_urls_that_the_proxy_rejects() {
     }
 }
 
-/// Requests `fetched` from the proxy, or `url` if that is a robots.txt, and asks the command about the same URL.
+/// Requests a URL from the proxy, and asks the command about it: `url` if that is a robots.txt, otherwise `fetched`.
 /// Compares the decisions, and returns the JSON of the command.
 async fn compare(gate: &Gate, agent: &str, url: &str, fetched: &str) -> Value {
     // A query makes it possible to find the proxy's record. `/robots.txt` with a query would be a different path.

@@ -384,7 +384,7 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
         ("http://a..example/p", "robotgate: the URL is not valid: the host"),
         (
             "http://user@shop.example/",
-            "robotgate: the URL is not valid: there is a user name before the host",
+            "robotgate: the URL is not valid: remove the user name before the host",
         ),
         ("https://", "robotgate: the URL has no host; write one like"),
         ("https:///x", "robotgate: the URL has no host; write one like"),

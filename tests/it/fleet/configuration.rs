@@ -48,7 +48,7 @@ async fn files_with_secrets_must_not_be_open_to_others() {
         assert_eq!(checked.code, Some(1), "{text}");
         assert!(checked.errors.contains(told), "{told}: {}", checked.errors);
     }
-    // `size` is needed only to share the pace: not without `[pace]`, and not if `on-loss` is `local` or `refuse`.
+    // `size` is required only with `[pace]` and the default of `on-loss`, `share`.
     for text in [
         "",
         "on-loss = 'local'\n[pace]",

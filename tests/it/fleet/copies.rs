@@ -234,7 +234,7 @@ async fn a_fetch_whose_text_cannot_be_stored_as_evidence_ends_its_lease() {
     let path = gate.file("evidence.redb");
     fs::remove_file(&path).expect("removed");
     fs::create_dir(&path).expect("made");
-    // The gate notices the folder when it opens the file for one of the next texts.
+    // The gate notices that a folder is in place of the file when it opens the file to store one of the next texts.
     let mut fetched = 0;
     wait::until_async("a 503", async || {
         fetched += 1;

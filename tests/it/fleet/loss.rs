@@ -83,8 +83,13 @@ async fn a_gate_starts_without_the_server_and_finds_it_later() {
     server.kill();
     let gate = Gate::with(&format!("[fleet]\nurl = \"{}\"", server.url())).await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
+    let loss = "the fleet's server cannot be used; until it can, robotgate works without it, and applies [pace] as \
+                fleet.on-loss says";
+    let line = gate.wait_for_log("the loss", |line| line.message() == loss).await;
+    assert_eq!(line.level(), "ERROR");
     server.start_again().await;
     connected(&gate).await;
+    assert_eq!(gate.logged(loss), 1, "each failed probe is logged");
 }
 
 #[tokio::test]

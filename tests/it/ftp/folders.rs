@@ -1,4 +1,4 @@
-//! Folders: the page that lists their names, and the redirect to it.
+//! Folders: the page that lists the files in a folder, and the redirect to this page.
 
 use std::fmt::Write as _;
 

@@ -135,7 +135,7 @@ async fn a_url_may_name_the_anonymous_user() {
     let server = server().await;
     let gate = Gate::start().await;
     for user in ["anonymous", "anonymous:me@", "ftp:me", "Anonymous:"] {
-        // An address as the password has its @ escaped.
+        // If the password is an e-mail address, its @ is escaped.
         let user = user
             .strip_suffix('@')
             .map_or(user.to_owned(), |user| format!("{user}%40a.example"));

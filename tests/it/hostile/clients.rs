@@ -67,7 +67,7 @@ async fn a_client_that_does_not_trust_the_authority_is_logged_with_a_fix() {
     assert!(line.says(NAME), "where it wanted to go: {line:#?}");
 }
 
-/// Each kind of line is logged at most once a second, with the number of times so far.
+/// Each kind of event is logged at most once a second, with the number of such events since the start.
 #[tokio::test]
 async fn a_flood_of_bad_requests_does_not_flood_the_log() {
     const REQUESTS: usize = 30;
@@ -90,7 +90,7 @@ async fn a_flood_of_bad_requests_does_not_flood_the_log() {
             .into_iter()
             .filter(|line| line.message().starts_with(message));
         lines
-            .map(|line| line.json["total_since_start"].as_u64().expect("a count"))
+            .map(|line| line.json["such_events_since_start"].as_u64().expect("a count"))
             .collect()
     };
     let bytes: [(&str, &dyn Fn(usize) -> String); 4] = [

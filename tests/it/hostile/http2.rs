@@ -74,7 +74,7 @@ impl Drop for Http2Origin {
     }
 }
 
-/// Creates a script from a function that sends frames. After it, the origin continues reading.
+/// Creates a script from a function that sends frames. Afterwards, the origin continues reading.
 fn script<F: Future<Output = Frames> + Send + 'static>(
     act: impl Fn(Frames, u32) -> F + Send + Sync + 'static,
 ) -> Script {
@@ -336,7 +336,7 @@ async fn a_robots_txt_over_broken_http_2_is_a_failure() {
                 to.frame(CONTINUATION, END_HEADERS, stream, &[]).await;
                 to
             }),
-            "the server's response is not valid HTTP",
+            "the server's response is not valid HTTP, or its head exceeds a fixed limit",
         ),
         ("silence", sends(&[]), "the server was silent for too long"),
         (
@@ -352,7 +352,7 @@ async fn a_robots_txt_over_broken_http_2_is_a_failure() {
                 }
                 to
             }),
-            "the server's response is not valid HTTP",
+            "the server's response is not valid HTTP, or its head exceeds a fixed limit",
         ),
     ] {
         println!("{name}");
@@ -375,8 +375,8 @@ async fn a_robots_txt_request_rejected_unprocessed_is_repeated() {
         println!("{name}");
         let gate = Gate::start().await;
         let origin = Http2Origin::with(turned_away, sends(LAST_NOT_FOUND)).await;
-        // Wait only for the decision: the page's request might use the connection that refused the robots.txt, and get
-        // no response there.
+        // Wait only for the decision: the request for the page might use the connection on which the origin rejected
+        // the request for the robots.txt, and get no response there.
         let request = tokio::spawn(gate.get(&origin.url()).into_future());
         let decision = gate.decision_for(&origin.url()).await;
         assert_eq!(decision["reason"], "no-robots", "{name}: {decision:#}");

@@ -46,7 +46,7 @@ async fn a_revoked_credential_is_invalid_inside_an_open_connect() {
         let mut inside = connect.await.opened().tls(NAME, alpn).await;
         allowed(&inside.get("/x").user_agent("AcmeBot/1").await, "no-robots");
 
-        // The client has presented the old secret, so a new secret of the same name does not help.
+        // The CONNECT was sent with the old secret, so it does not help that the file has a new secret for this name.
         gate.replace_credentials(&file(&["acme:a-Secret-of-tomorrow"]));
         gate.reloaded(1).await;
         for user_agent in ["AcmeBot/1", "FreeBot/1", "curl/8"] {

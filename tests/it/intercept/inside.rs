@@ -183,8 +183,8 @@ async fn a_content_length_is_sent_only_if_it_is_unambiguous() {
     }
 }
 
-/// When one of its time-outs is first used, pingora starts a thread that wakes up 100 times a second. So robotgate must
-/// not use these time-outs.
+/// When robotgate first uses a time-out of pingora, pingora starts a thread that wakes up 100 times a second. So
+/// robotgate must not use pingora's time-outs.
 #[tokio::test]
 async fn the_timer_thread_of_pingora_is_not_started() {
     let over_http_1 = Origin::start().anything("page").tls().spawn().await;

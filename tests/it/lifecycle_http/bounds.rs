@@ -230,7 +230,7 @@ async fn many_new_origins_are_fetched_a_few_at_a_time() {
             (running == FETCHES.min(CROWD - ended)).then(|| latches.last().cloned())
         })
         .await;
-        // End only the latest fetch. Once no other site waits for its fetch, end the earlier ones too.
+        // As long as a site waits for its fetch to begin, end only the latest fetch. After that, end all fetches.
         let at = CROWD - ended;
         match at <= FETCHES {
             true => latches.lock().iter().for_each(Latch::open),

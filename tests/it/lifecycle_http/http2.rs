@@ -140,8 +140,8 @@ async fn many_successive_responses_use_one_connection() {
     let gate = Gate::start().await;
     let mut proxy = Connection::to(gate.address()).await.unwrap();
 
-    // robotgate uses a connection for no new requests after 100 cancelled streams. Complete responses must not count as
-    // cancelled.
+    // After 100 cancelled streams on a connection, robotgate sends no more requests on it. Complete responses must not
+    // count as cancelled.
     for _ in 0..120 {
         assert_eq!(proxy.get(&origin.url("/open")).await.text(), "page");
     }

@@ -1,4 +1,5 @@
-//! Redirects: up to five, also to other origins. The rules apply to the first origin.
+//! Redirects of a robots.txt: robotgate follows up to five, also to other origins. The rules that it finds apply to the
+//! first origin.
 
 use super::{Means, RULES};
 use crate::support::{DnsAnswer, Gate, NAME, Origin, Reply, allowed, refused};

@@ -1,5 +1,5 @@
-//! The limit of open files: kept connections to origins leave some files for clients, and robotgate warns of
-//! configured limits that need more files.
+//! The limit of open files, which include connections: kept connections to origins leave room for clients, and
+//! robotgate warns of configured limits that need more open files.
 
 use crate::support::{Certificate, Connection, Gate, Origin, ROBOTS, allowed, refused};
 

@@ -236,7 +236,8 @@ async fn only_connections_without_a_request_end_as_idle() {
 
     within("the end of the idle connection", idle.drain()).await;
 
-    // robotgate has closed the idle connection only for sending, and waits for the client, so it still counts both.
+    // robotgate has closed the idle connection only for sending, and waits until the client closes it too. So both
+    // connections still count as open.
     let open = gate.admin("/metrics").await.text();
     assert!(open.contains("robotgate_connections{listener=\"http\"} 2"), "{open}");
     latch.open();

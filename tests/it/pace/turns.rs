@@ -171,7 +171,7 @@ async fn a_leaving_http_2_client_or_tunnel_gives_its_turn_to_the_next() {
     leaves.abort();
     until_waiting(&gate, 0).await;
 
-    // A tunnel to another name counts for another site, where also only one request or tunnel may run.
+    // A tunnel to another name is for another site. There, too, only one request or tunnel may run at a time.
     let other = format!("other.example:{}", site.port());
     let open = gate.connect(&other).await.opened();
     let mut leaves = gate.dial().await;

@@ -73,7 +73,7 @@ pub async fn origin(io: impl Io + 'static, peers: mpsc::UnboundedSender<Peer>) {
     };
     while let Some(Ok((request, respond))) = connection.accept().await {
         let (near, far) = tokio::io::duplex(ROOM);
-        // After the case, there is no receiver any longer.
+        // This fails after the end of the case, which does not matter.
         let _ = peers.send(Peer::over(Box::new(near)));
         tokio::spawn(stream(request, respond, far));
     }

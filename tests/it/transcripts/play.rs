@@ -62,8 +62,7 @@ impl<'c> Scene<'c> {
         let (sender, mut peers) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // After the case, there is no receiver any longer. The port stays in use, so that no other case gets
-                // it.
+                // Continue after the end of the case: the port stays in use, so that no other case gets it.
                 let _ = incoming(stream, tls.as_ref(), &sender).await;
             }
         });
@@ -202,8 +201,8 @@ impl<'c> Scene<'c> {
 // === impl Client ===
 
 impl Client {
-    /// Returns the methods of the requests so far, as far as they can be parsed, and one more for a response
-    /// to an invalid request.
+    /// Returns the methods of the requests so far, as far as they can be parsed. Adds a GET for a response to an
+    /// invalid request.
     fn methods(&self) -> Vec<String> {
         let read = strict::requests(&self.sent);
         let method = |message: &strict::Message| message.request_line().map_or("", |(method, ..)| method).to_owned();
@@ -257,7 +256,7 @@ async fn incoming(
             Box::new(stream)
         }
     };
-    // After the case, there is no receiver any longer.
+    // This fails after the end of the case, which does not matter.
     let _ = peers.send(Peer::over(io));
     Ok(())
 }

@@ -100,7 +100,8 @@ pub enum Act {
     Log(usize),
 }
 
-/// Parses the cases of a file. Returns each case once for each of its texts (`each`) and ways.
+/// Parses the cases of a file. Returns each case several times: once for each pair of one of its texts (`each`) and one
+/// of its ways.
 ///
 /// # Panics
 /// If the file is invalid.

@@ -64,7 +64,8 @@ fn one(message: &Message) -> String {
     text + "\n"
 }
 
-/// Formats content: short content as it is, and of long content the length, with the byte if all bytes are the same.
+/// Formats content. Shows short content as it is; of long content, shows only the length, and the byte if all bytes are
+/// the same.
 pub fn content(bytes: &[u8]) -> String {
     if bytes.len() <= 2000 {
         return bytes.escape_ascii().to_string();

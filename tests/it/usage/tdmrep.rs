@@ -357,7 +357,8 @@ async fn a_file_survives_a_restart_and_an_outage_of_the_site() {
     reserved(&gate.get(&url).await, "3");
     assert_eq!(origin.count(PATH), 1, "it was read from disk");
 
-    // The site fails from now on. Without the file on disk, robotgate would treat it as a site that says nothing.
+    // The site fails from now on. Without a `tdmrep.json` in the cache file, robotgate would treat the site as one that
+    // says nothing.
     origin.change(PATH, Reply::status(503));
     gate.stop().await;
     gate.reconfigure(&format!("{MINER}\n{BRIEF}"));

@@ -39,7 +39,7 @@ async fn each_writer_has_its_own_timeout() {
 async fn a_write_to_a_full_log_fails_with_full() {
     let sink = Sink::shut();
     let log = sink.log();
-    // The log's thread blocks while it writes this line, so the later lines fill the log.
+    // The log's thread blocks while it writes this line, so the later lines use up the room for waiting lines.
     log.append_now(b"first\n");
     sink.wait_until(|state| state.blocked);
     let line = [b"x".repeat(1024 * 1024), b"\n".to_vec()].concat();

@@ -111,8 +111,8 @@ fn losers(why: &Why<'_>, width: usize, paint: Paint, out: &mut String) -> Result
     more(all.len(), shown.len(), "rule", out)
 }
 
-/// A rule that does not match is shown only if the path fits at least two bytes of its pattern before the first `*`, or
-/// all of its pattern (at least two bytes) except the final `$`.
+/// Returns whether to show a rule. If the rule does not match, it is shown only if the path matches at least two bytes
+/// of the pattern before its first `*`, or the whole pattern except the final `$` (also at least two bytes).
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     let pattern = &*other.rule.pattern;
     match other.lost {

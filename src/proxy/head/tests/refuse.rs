@@ -503,7 +503,7 @@ fn each_error_says_what_is_wrong() {
             HeadError::Syntax("it has no Host field"),
             "does not accept the request: it has no Host field",
         ),
-        (HeadError::TargetCharacter('<'), "character <: write %3C"),
+        (HeadError::TargetCharacter('<'), "character '<': write %3C"),
         (HeadError::ConnectPort, "CONNECT example.com:443"),
         (HeadError::ConnectTarget(HostPortError::NoHost), "the host is missing"),
         (HeadError::HostDiffers, "different hosts or ports"),

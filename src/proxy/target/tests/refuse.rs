@@ -111,7 +111,7 @@ fn each_error_says_what_to_change() {
     for (error, hint) in [
         (TargetError::OriginForm, "http_proxy"),
         (TargetError::Scheme, "http, https and ftp"),
-        (TargetError::HostPort(HostPortError::UserInfo), "remove it"),
+        (TargetError::HostPort(HostPortError::UserInfo), "remove the user name"),
         (TargetError::Host(HostPortError::Port), "Host field"),
         (TargetError::HostDiffers, "Host field"),
         (TargetError::ThroughDiffers, "CONNECT"),

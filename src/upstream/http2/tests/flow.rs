@@ -15,7 +15,8 @@ fn small(streams: u32) -> Bounds {
 #[tokio::test(start_paused = true)]
 async fn content_flows_both_ways_and_trailers_follow() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
-    // The content is larger than both windows together, so the client has to read the echo while it still sends.
+    // The content is larger than the windows of client and origin together, so the client has to read the echo while it
+    // still sends.
     let sent: Bytes = (0..2_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     let mut stream = shared.send(get("/echo"), false).expect("room");
     tokio::spawn(async move {

@@ -402,12 +402,12 @@ pub const HEADS: &[Payload] = &[
     (
         "a user in the target",
         "GET http://me@{host}/x HTTP/1.1\r\nHost: {host}\r\n\r\n",
-        "a user name before the host",
+        "remove the user name before the host",
     ),
     (
         "a password in the target",
         "GET http://me:pw@{host}/x HTTP/1.1\r\nHost: {host}\r\n\r\n",
-        "a user name before the host",
+        "remove the user name before the host",
     ),
     (
         "a backslash for a slash",

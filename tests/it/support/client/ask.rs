@@ -101,7 +101,8 @@ impl<'a> Ask<'a> {
     /// Sends the request and reads the response.
     ///
     /// # Errors
-    /// Fails if the connection fails before the response. A test that awaits the request instead panics in this case.
+    /// Fails if the connection fails before the response. In this case, a test that awaits the request without `send`
+    /// panics.
     pub async fn send(self) -> io::Result<Response> {
         let what = format!("the response to {} {}", self.message.method, self.message.target);
         let exchange = async {
