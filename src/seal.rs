@@ -64,7 +64,7 @@ pub enum SealError {
     Secret(#[from] SecretError),
     #[error("{}: {error}", path.display())]
     Note { path: PathBuf, error: NoteError },
-    #[error("{}: it is damaged or missing; restore the whole folder from one backup", .0.display())]
+    #[error("{}: it is damaged or missing; restore the whole seal folder from one backup", .0.display())]
     Damaged(PathBuf),
     #[error(
         "another process is sealing in {}; a later attempt can succeed. Only one process (evidence.seal or a timer) \
@@ -97,7 +97,7 @@ pub enum SealError {
     /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log, or seals with `--go-on`.
     #[error("{0}. {GO_ON}")]
     Differs(String),
-    #[error("{}: it is older than the last sealing; restore the whole folder from one backup", .0.display())]
+    #[error("{}: it is older than the last sealing; restore the whole seal folder from one backup", .0.display())]
     OldCheckpoint(PathBuf),
     #[error("no line in these logs has the id {0}")]
     NoLine(String),

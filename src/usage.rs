@@ -57,7 +57,8 @@ words! {
 }
 
 words! {
-    /// What happens if no enforced statement forbids a purpose of the bot, but the site does not allow all of them.
+    /// What happens if no enforced statement forbids a purpose of the bot, but the site does not allow all purposes of
+    /// the bot.
     #[derive(Default)]
     pub enum Unknown {
         /// The use is allowed.

@@ -329,20 +329,22 @@ fn text(found: &Verification, has_logs: bool) -> String {
         lines(found.sealed),
         found.key
     );
-    let mut count = |number: u64, one: &str, many: &str, what: &str| {
-        if number > 0 {
-            let unit = if number == 1 { one } else { many };
-            let _ = writeln!(text, "{number:>10} {unit} {what}");
-        }
+    let checkpoints = match (found.checkpoints, found.older_checkpoints) {
+        (1, 1) => "older checkpoint matches".to_owned(),
+        (1, all) => format!("of {all} older checkpoints matches"),
+        (some, all) if some == all => "older checkpoints match".to_owned(),
+        (_, all) => format!("of {all} older checkpoints match"),
     };
-    count(
-        found.checkpoints,
-        "older checkpoint matches",
-        "older checkpoints match",
-        "the sealed lines",
-    );
+    if found.checkpoints > 0 {
+        let _ = writeln!(text, "{:>10} {checkpoints} the sealed lines", found.checkpoints);
+    }
     if has_logs {
-        let mut count = |number, what| count(number, "line", "lines", what);
+        let mut count = |number, what| {
+            if number > 0 {
+                let unit = if number == 1 { "line" } else { "lines" };
+                let _ = writeln!(text, "{number:>10} {unit} {what}");
+            }
+        };
         count(found.lines.same, "unchanged since sealing");
         count(found.lines.erased, "erased, with the sealed hash");
         count(found.lines.before, "sealed before the first line given");

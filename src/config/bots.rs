@@ -262,8 +262,9 @@ impl TakenNames {
             }),
             networks: table.checker.each(networks, network),
         };
-        // Without the key `credentials`, a bot needs the credential with its own name. If no credential can have this
-        // name, and the bot accepts no other proof, report a mistake: every client could send requests as this bot.
+        // If there is a credentials file, a bot without the key `credentials` needs the credential with its own name.
+        // If no credential can have this name, and the bot accepts no other proof, report a mistake: every client could
+        // send requests as this bot.
         if let (Some(name), Named::File(_)) = (by_name, &self.named)
             && !accepted.are_required()
         {

@@ -52,8 +52,8 @@ pub(super) fn to_table(document: &DeTable<'_>) -> Table {
     Table::deserialize(Deserializer::from(document)).unwrap_or_default()
 }
 
-/// Adds the keys of `from` to `into`. If both have a value for the same key, merges the values if both are tables;
-/// otherwise, the value of `from` wins.
+/// Adds the keys of `from` to `into`. If a key is in both, and both of its values are tables, merges these tables.
+/// Otherwise, the value of `from` wins.
 fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>) {
     for (key, mut value) in from {
         let name: &str = key.get_ref();

@@ -246,7 +246,7 @@ impl Watched {
     }
 
     /// Stores `content`, and returns whether it differs from the content before. A file that cannot be read counts as
-    /// unchanged. Logs a warning, because robotgate keeps using what it read before, such as revoked secrets.
+    /// unchanged, and causes a warning: robotgate keeps using what it read before, such as revoked secrets.
     fn take(&mut self, content: io::Result<Vec<u8>>) -> bool {
         let was_unreadable = std::mem::replace(&mut self.is_unreadable, content.is_err());
         match content {

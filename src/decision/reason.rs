@@ -11,8 +11,7 @@ pub enum Basis {
     Configuration,
     /// The destination, or the client's proof. A replay takes such a decision from the log.
     Network,
-    /// When requests come, or how many. A replay takes such a decision from the log, unless the `Crawl-delay` is too
-    /// long.
+    /// The time and the number of requests. A replay takes such a decision from the log, but decides a `deny` again.
     Clock,
 }
 

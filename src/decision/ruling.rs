@@ -82,7 +82,7 @@ impl Question {
         decision
     }
 
-    /// Decides the question if that needs no robots.txt: refuses the request, or allows it because it is for the
+    /// Decides the question if that needs no robots.txt: refuses the request, or else allows it if it is for the
     /// robots.txt itself (RFC 9309 §2.2.2) or from an exempt bot.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();

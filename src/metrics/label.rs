@@ -183,8 +183,8 @@ words! {
         Both = "both",
         /// The rules are the same, or all recent requests would be decided as before.
         None = "none",
-        /// robotgate did not compare the files. Or it decided only some of the recent requests again, and found no
-        /// difference.
+        /// robotgate did not compare the files. Or it found no difference, but there were no recent requests, or it
+        /// could not decide some of them again.
         Unknown = "unknown",
     }
 }

@@ -17,7 +17,7 @@ pub struct Limiter<K, T> {
     queue: Queue<K, T>,
     /// Number of requests that have their turn and have not ended.
     running: u32,
-    /// Number of requests that got their turn, but were not sent to the site yet.
+    /// Number of the `running` requests that were not sent to the site yet.
     unsent: u32,
     /// When the last request was sent.
     last: Option<Instant>,

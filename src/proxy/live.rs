@@ -102,8 +102,8 @@ impl Live {
                 tracing::error!(
                     %error,
                     output,
-                    "robotgate can write some lines neither to the previous audit log (field `output`) nor to the new \
-                     one (field `error`). Make the previous log writable: robotgate keeps trying, but lines that are \
+                    "robotgate cannot write some lines: the previous audit log (field `output`) and the new one (field \
+                     `error`) both fail. Make the previous log writable: robotgate keeps trying, but lines that are \
                      not written when its process ends are lost"
                 );
             }

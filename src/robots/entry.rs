@@ -23,7 +23,7 @@ pub(super) struct PatternEntry<W> {
     link: u16,
 }
 
-/// How a pattern is matched. A `*` or `*$` at its end is ignored.
+/// How a pattern matches. A `*` or `*$` at its end only adds to its length.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Shape {
     /// Has no `*` and does not end in `$`: matches every path that begins with the pattern.

@@ -65,7 +65,7 @@ impl Chain {
         let next = checkpoint.next_key.clone().ok_or(NoteError::Checkpoint)?;
         for key in [self.current(), &next] {
             if !note.is_signed_by(key)? {
-                return Err(NoteError::Unsigned);
+                return Err(NoteError::Signature);
             }
         }
         match checkpoint.origin == next.name() {
@@ -103,6 +103,11 @@ impl Chain {
     fn checked(&self, bytes: &[u8]) -> Result<(Checkpoint, &VerifierKey), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let mut error = NoteError::Unsigned;
+        for key in &self.keys[..self.trusted_from] {
+            if note.is_signed_by(key)? {
+                error = NoteError::OlderKey;
+            }
+        }
         // The old and the new key both sign a rotation. Return the new one.
         for (at, key) in self.keys.iter().enumerate().skip(self.trusted_from).rev() {
             if checkpoint.origin != key.name() || !note.is_signed_by(key)? {

@@ -53,17 +53,19 @@ pub enum NoteError {
     Key,
     #[error(
         "it has no private key (32 bytes in base64); if nothing was sealed here yet, remove it, and robotgate creates \
-         a key; otherwise restore the whole folder from one backup"
+         a key; otherwise restore the whole seal folder from one backup"
     )]
     Seed,
     #[error("its signature is wrong: the text was changed, or another key signed it")]
     Signature,
-    #[error("no trusted key signed it (see --key)")]
+    #[error("no key of the seal folder signed it")]
     Unsigned,
+    #[error("an older key than that of --key signed it")]
+    OlderKey,
     #[error(
         "do not trust this checkpoint: somebody signed it with a key that was replaced when {0} lines were sealed, but \
-         it covers more lines. Find out who has the old key. If this is the checkpoint in the seal's folder, restore the \
-         whole folder from one backup"
+         it covers more lines. Find out who has the old key. If this is the checkpoint in the seal folder, restore the \
+         whole seal folder from one backup"
     )]
     Replaced(u64),
 }

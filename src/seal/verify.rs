@@ -39,6 +39,8 @@ pub struct Verification {
     pub key: String,
     /// Number of entries in the tree.
     pub sealed: u64,
+    /// Number of older checkpoints in the folder and in [`Verify::checkpoints`].
+    pub older_checkpoints: u64,
     /// Number of older checkpoints that fit the tree.
     pub checkpoints: u64,
     pub lines: Compared,
@@ -101,6 +103,7 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
         origin: checkpoint.origin.clone(),
         key: key.id_text(),
         sealed: checkpoint.size,
+        older_checkpoints: (chain.rotations.len() + what.checkpoints.len()) as u64,
         ..Verification::default()
     };
     let has_entries = found.check_tree(&folder, &checkpoint);

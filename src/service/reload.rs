@@ -143,7 +143,8 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<ReloadChanges, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
-    // `followed_by` creates missing files, such as the authority's. A reload that fails should not create them.
+    // `followed_by` creates missing files, such as the authority's. A reload that fails because of another file should
+    // not create them.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;

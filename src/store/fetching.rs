@@ -296,7 +296,8 @@ impl Store {
             if let Some(copy) = after.last_copy()
                 && begun.fetcher.store_evidence(copy).await.is_err()
             {
-                // Do not fetch without these rules: if the fetch failed, robotgate could allow what they disallow.
+                // Do not fetch if the fleet's rules cannot be used: if the fetch failed, robotgate could allow what
+                // these rules disallow.
                 if let ControlFlow::Continue(lease) = flow {
                     self.end_lease(Some(fleet), lease, None);
                 }

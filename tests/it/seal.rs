@@ -209,6 +209,13 @@ async fn verify_names_the_file_the_line_and_the_reason() {
         "{}",
         bad.out
     );
+    let args = ["verify", "--checkpoint", &old, "--checkpoint", &log, &log];
+    let bad = seal(folder.path(), &args).await;
+    assert!(
+        bad.out.contains("1 of 2 older checkpoints matches the sealed lines"),
+        "{}",
+        bad.out
+    );
     let rotated = format!("{log}.1");
     for (file, range) in [(&rotated, 0..100), (&log, 100..300)] {
         fs::write(file, "").expect("emptied");

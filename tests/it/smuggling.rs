@@ -64,9 +64,9 @@ impl Scene {
         }
     }
 
-    /// Fills in a template for a way: `{x}` is the request target for `/x`, `{prefix}` what comes before the path in a
-    /// target (nothing inside a CONNECT), `{host}` the host and port, `{abs}` the URL of the root without its last
-    /// slash.
+    /// Fills in the placeholders of a request that takes the way `way`: `{x}` is the request target for `/x`,
+    /// `{prefix}` what comes before the path in a target (nothing inside a CONNECT), `{host}` the host and port,
+    /// `{abs}` the URL of the root without its last slash.
     fn payload(&self, way: Way, template: &str) -> Vec<u8> {
         let origin = self.origin(way);
         let prefix = if way == Way::Plain {

@@ -30,8 +30,8 @@ pub(super) enum WriteError {
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
     #[error(
-        "{path}, the file of this system's root certificates, is not valid PEM ({error}). Run \
-         update-ca-certificates; if that does not help, correct the added certificate file first"
+        "{path}, the file of this system's root certificates, is not valid PEM ({error}); rebuild it, \
+         for example with update-ca-certificates"
     )]
     SystemRoot { path: String, error: pem::PemError },
 }
@@ -173,7 +173,7 @@ mod tests {
             .to_string();
         assert!(
             error.starts_with(
-                "/roots, the file of this system's root certificates, is not valid PEM (line 3 is not base64)."
+                "/roots, the file of this system's root certificates, is not valid PEM (line 3 is not base64);"
             ),
             "{error}"
         );

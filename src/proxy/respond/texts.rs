@@ -113,7 +113,7 @@ impl DecisionTexts<'_> {
 }
 
 /// Appends what the site says about the use of its content. Appends where the site says so only if this is why the
-/// request is refused. In other requests, the parameter `line` is for the rule that decided.
+/// request is refused. For other requests, the parameter `line` is for the rule that decided.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 

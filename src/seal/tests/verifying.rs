@@ -197,7 +197,7 @@ fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
     let found = against(&foreign).1;
     assert_eq!(
         found[0].to_string(),
-        "no trusted key signed it (see --key)",
+        "no key of the seal folder signed it",
         "the file is named apart"
     );
 }
@@ -278,7 +278,10 @@ fn a_proof_can_be_for_an_older_checkpoint_of_the_same_tree() {
         other.edit(|lines| lines[0].push(' '));
         let foreign = other.file("seal/checkpoint");
         let error = prove("id-77", &foreign).unwrap_err();
-        assert!(error.to_string().contains("no trusted key signed it"), "{error}");
+        assert!(
+            error.to_string().contains("no key of the seal folder signed it"),
+            "{error}"
+        );
     }
 }
 

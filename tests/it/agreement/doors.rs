@@ -17,7 +17,7 @@ use crate::{
 
 /// What the proxy said about a request.
 pub struct Proxied {
-    /// The record of the decision. `None` if the proxy itself responds.
+    /// The record of the decision. `None` if the proxy responded without a decision, as to a malformed request.
     pub record: Option<Value>,
     /// The response, unless the client got a tunnel.
     response: Option<Response>,

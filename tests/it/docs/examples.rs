@@ -3,8 +3,8 @@
 //! in a `console` block must be what its command prints, except for the parts that [`VOLATILE`] lists; a `sh` block
 //! must succeed. A `python` block must succeed and print the block that follows it.
 //!
-//! A `toml` block becomes the page's `robotgate.toml`. The proxy restarts with a `toml,proxy` block. `DOCS=write`
-//! pastes the new output into the pages.
+//! A `toml` block becomes the page's `robotgate.toml`; `toml,proxy` also restarts the proxy with these settings added.
+//! `DOCS=write` pastes the new output into the pages.
 
 use std::{
     env,
