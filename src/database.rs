@@ -284,7 +284,6 @@ impl FileError {
     pub fn advice_for_reader(&self) -> &'static str {
         match self {
             Self::Locked => "; try again later",
-            Self::Damaged(_) => "; the next start of the proxy repairs it or moves it aside",
             _ => "",
         }
     }

@@ -134,13 +134,16 @@ pub struct FinishedFetch<'a> {
 /// Why robotgate cannot fetch or use a robots.txt, if the origin is not the cause. The origin's state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    #[error("too many robots.txt fetches for operators are under way (proxy.max-client-fetches); try again later")]
+    #[error(
+        "too many robots.txt fetches for operators are under way (proxy.max-client-fetches, or less if `ulimit -n` is \
+         low); try again later"
+    )]
     TooManyFetches,
     #[error("the audit log cannot be written, so robotgate fetches no robots.txt")]
     NotLogged,
     #[error(
-        "robotgate does not use the robots.txt, because it cannot be stored as evidence (evidence.required); the \
-         operational log has the error of evidence.path"
+        "robotgate does not use the fetched file, because it was not stored as evidence (evidence.required): the disk \
+         is slow, or the operational log says why"
     )]
     NotStored,
 }

@@ -25,7 +25,10 @@ pub(crate) enum PemError {
 
 /// Returns the certificates in a PEM file, each with the number of its first line. Skips other PEM blocks.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'static>)>, PemError> {
-    let begins: Vec<usize> = memchr::memmem::find_iter(pem, "-----BEGIN").collect();
+    let begins_line = |at: &usize| *at == 0 || pem[at - 1] == b'\n';
+    let begins: Vec<usize> = memchr::memmem::find_iter(pem, "-----BEGIN")
+        .filter(begins_line)
+        .collect();
     let ends = begins.iter().skip(1).copied().chain([pem.len()]);
     let mut found = Vec::with_capacity(begins.len());
     for (begin, end) in std::iter::zip(&begins, ends) {

@@ -66,8 +66,8 @@ pub enum AdminError {
     NotKept,
     #[error(
         "there is no cache file at {}; if the proxy runs with a configuration file, name it with --config; if the \
-         proxy runs as a service and cache.path is not set, set STATE_DIRECTORY to its state folder, such as \
-         /var/lib/robotgate", .0.display()
+         proxy runs as another user, run this command as that user, and for a service set STATE_DIRECTORY to its state \
+         folder, such as /var/lib/robotgate", .0.display()
     )]
     Nothing(PathBuf),
     #[error(
@@ -81,9 +81,9 @@ pub enum AdminError {
         .0.display()
     )]
     Denied(PathBuf),
-    #[error("{} cannot be used: {why}{}", .path.display(), .why.advice_for_reader())]
+    #[error("{} cannot be used: {why}{}", .path.display(), advice(.why))]
     Unusable { path: PathBuf, why: FileError },
-    #[error("{} cannot be read or changed: {error}{}", .path.display(), .error.advice_for_reader())]
+    #[error("{} cannot be read or changed: {error}{}", .path.display(), advice(.error))]
     File { path: PathBuf, error: FileError },
     #[error("the proxy at {} does not answer: {error}; its log may say why", .socket.display())]
     Talk { socket: PathBuf, error: io::Error },
@@ -102,6 +102,13 @@ pub enum AdminError {
 #[derive(Deserialize)]
 struct Problem {
     detail: String,
+}
+
+fn advice(error: &FileError) -> &'static str {
+    match error {
+        FileError::Damaged(_) => "; the next start of the proxy repairs it or moves it aside",
+        error => error.advice_for_reader(),
+    }
 }
 
 // === impl Copies ===

@@ -91,7 +91,7 @@ pub enum AuditError {
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
     /// The line was not written in time. The log writes it later if the output accepts data again before the log ends.
-    #[error("robotgate could not write the request to the audit log within 10 s")]
+    #[error("robotgate could not write the request to the audit log in time")]
     Stalled,
     /// The line is not in the log and never will be.
     #[error("the audit log had no room for the request for 10 s, because its output is slow or fails")]

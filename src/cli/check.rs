@@ -66,8 +66,8 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     for (bot, name) in config.bots.missing_credentials() {
         warn(&format_args!(
             "the bot {bot:?}: its credential {name:?} is not in the credentials file, so clients with its User-Agent are \
-             refused unless they have another proof; run: robotgate credential add {name}{options}; or, if the bot \
-             needs no credential, write credentials = [] in its [[bot]]"
+             refused unless they have another proof; run: robotgate credential add {name}{options}; or write \
+             credentials = [] in its [[bot]], and clients need no credential for this bot"
         ));
     }
     for (bot, agent) in config.bots_looked_up_by_name() {

@@ -112,8 +112,9 @@ enum SealCommandError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Seal(#[from] SealError),
-    #[error("--key: {0:?} is neither a public key nor a file that has one on each line")]
-    Key(String),
+    /// The message does not show the argument, which could be a private key.
+    #[error("--key names neither a public key nor a file that has one on each line")]
+    Key,
     #[error("--key: {key:?} has no public key; name a public key, or a file with one")]
     NoKey { key: String },
     #[error(
@@ -298,9 +299,7 @@ fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
         false => key.to_owned(),
     };
     let keys = text.lines().filter(|line| !line.is_empty()).map(VerifierKey::parse);
-    let keys = keys
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|_| SealCommandError::Key(key.to_owned()))?;
+    let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|_| SealCommandError::Key)?;
     // Never return an empty list: with it, `verify` would trust the keys in the seal folder.
     match keys.is_empty() {
         true => Err(SealCommandError::NoKey { key: key.to_owned() }),

@@ -121,7 +121,7 @@ impl Failure {
 fn answered(status: u16) -> String {
     match status {
         // Over HTTP, a 403 is no failure, so this 403 is from an FTP server.
-        403 => "the FTP server refused the anonymous login".to_owned(),
+        403 => "the FTP server refused the anonymous login or the file".to_owned(),
         _ => format!("the server answered {status}"),
     }
 }

@@ -202,8 +202,8 @@ const NOT_FOUND_PHRASES: [&str; 7] = [
     "page can't be found",
 ];
 
-/// Returns whether an FTP server refused the login (`status` 403). The server may just be busy, so this must not allow
-/// everything, as other 4xx do.
+/// Returns whether an FTP server refused the login, or the file because of the login (`status` 403). The server may
+/// just be busy, so this must not allow everything, as other 4xx do.
 pub fn is_refused_ftp_login(scheme: Scheme, status: u16) -> bool {
     scheme == Scheme::Ftp && status == 403
 }
@@ -263,7 +263,10 @@ mod tests {
     #[test]
     fn a_refused_ftp_login_is_a_failure() {
         let error = FetchError::Status(403);
-        assert_eq!(error.to_string(), "the FTP server refused the anonymous login");
+        assert_eq!(
+            error.to_string(),
+            "the FTP server refused the anonymous login or the file"
+        );
         let failed = Meaning::Failed(error.into());
         for (scheme, status, expected) in [
             (Scheme::Ftp, 403, failed),

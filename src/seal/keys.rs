@@ -103,9 +103,13 @@ impl Chain {
     fn checked(&self, bytes: &[u8]) -> Result<(Checkpoint, &VerifierKey), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let mut error = NoteError::Unsigned;
-        for key in &self.keys[..self.trusted_from] {
-            if note.is_signed_by(key)? {
-                error = NoteError::OlderKey;
+        // A wrong signature of a key that is not trusted does not matter.
+        for (key, (_, replaced)) in self.keys[..self.trusted_from].iter().zip(&self.rotations) {
+            if note.is_signed_by(key) == Ok(true) {
+                error = match checkpoint.size > replaced.size {
+                    true => NoteError::Replaced(replaced.size),
+                    false => NoteError::OlderKey,
+                };
             }
         }
         // The old and the new key both sign a rotation. Return the new one.

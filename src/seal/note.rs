@@ -63,8 +63,8 @@ pub enum NoteError {
     #[error("an older key than that of --key signed it")]
     OlderKey,
     #[error(
-        "do not trust this checkpoint: somebody signed it with a key that was replaced when {0} lines were sealed, but \
-         it covers more lines. Find out who has the old key. If this is the checkpoint in the seal folder, restore the \
+        "do not trust this checkpoint: its key was replaced when {0} lines were sealed, but the checkpoint covers more \
+         lines. Find out who has the old key. If this is the checkpoint in the seal folder, restore the \
          whole seal folder from one backup"
     )]
     Replaced(u64),

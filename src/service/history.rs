@@ -51,7 +51,7 @@ pub(super) async fn restore(live: &Arc<Live>) {
                 path = %path.display(),
                 error,
                 "the history on the page for operators begins empty, because its file cannot be used; robotgate \
-                 overwrites this file within a minute"
+                 tries to overwrite this file within a minute"
             );
         }
     });

@@ -83,8 +83,8 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
             bot,
             name,
             "the bot's credential is not in the credentials file, so clients with its User-Agent are refused unless they \
-             have another proof; run \"robotgate credential add {name} --config FILE\", or, if the bot needs no \
-             credential, write credentials = [] in its [[bot]]"
+             have another proof; run \"robotgate credential add {name} --config FILE\", or write credentials = [] in its \
+             [[bot]], and clients need no credential for this bot"
         );
     }
 }

@@ -49,7 +49,7 @@ pub enum Fault {
     /// robotgate does not forward a 407 (RFC 9110 §15.5.8): the client would think that robotgate asks for credentials.
     #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
-    #[error("the FTP server cannot be used: {0}")]
+    #[error("the FTP server did not serve the request: {0}")]
     Ftp(String),
     /// A data connection to this address could reach another machine or another service.
     #[error(
@@ -111,7 +111,9 @@ impl Fault {
     }
 
     fn too_many_files() -> Self {
-        Self::Internal("it has too many files open; the operator can raise ulimit -n or LimitNOFILE".to_owned())
+        Self::Internal(
+            "it has too many files open; the operator can raise ulimit -n, LimitNOFILE or fs.file-max".to_owned(),
+        )
     }
 
     /// Parses the text of rustls' error, because pingora provides only the text.
@@ -229,7 +231,8 @@ mod tests {
             assert_eq!(
                 Fault::from_pingora(&error),
                 Fault::Internal(
-                    "it has too many files open; the operator can raise ulimit -n or LimitNOFILE".to_owned()
+                    "it has too many files open; the operator can raise ulimit -n, LimitNOFILE or fs.file-max"
+                        .to_owned()
                 ),
                 "{code}"
             );

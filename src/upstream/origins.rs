@@ -65,8 +65,8 @@ pub struct OriginConnection {
 impl Origins {
     /// Creates an empty set. Certificates are verified against the file `roots`.
     ///
-    /// Keeps at most about `max` idle HTTP/1.1 connections, and closes an idle HTTP/2 connection for each new one above
-    /// about `max`.
+    /// Keeps at most about `max` idle HTTP/1.1 connections. If there are about `max` HTTP/2 connections, a new one
+    /// closes an idle one.
     pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);

@@ -244,7 +244,7 @@ async fn verify_names_the_file_the_line_and_the_reason() {
         assert!(bad.errors.contains("has no public key"), "{}", bad.errors);
     }
     let bad = seal(folder.path(), &["verify", "--key", "missing.vkey"]).await;
-    let neither = "--key: \"missing.vkey\" is neither a public key nor a file that has one on each line";
+    let neither = "--key names neither a public key nor a file that has one on each line";
     assert!(bad.errors.contains(neither), "{}", bad.errors);
     let stranger = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
     let bad = seal(folder.path(), &["verify", "--key", stranger]).await;

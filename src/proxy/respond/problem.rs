@@ -163,7 +163,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ProxyError::HttpResponseIncomplete => ("The site's response ended early.", "Try again."),
         ProxyError::HttpProtocolError => (
             "The site's response is not valid HTTP, has a header section that is too long, or is a 407, which only a \
-             proxy may send. Or the FTP server cannot be used.",
+             proxy may send. Or the FTP server did not serve the request.",
             "",
         ),
         ProxyError::ProxyInternalError => (

@@ -218,6 +218,6 @@ fn run(stage: &Arc<Stage>, thread: usize, threads: usize) -> Outcome<Tally> {
     })
 }
 
-/// Time limit for the next client to get a response, and for the last requests to end.
+/// How long to wait until one more client gets a response, and until the last requests end.
 const PATIENCE: Duration = Duration::from_secs(5);
 const CONNECTING: usize = 64;

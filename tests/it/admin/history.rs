@@ -223,7 +223,7 @@ async fn a_damaged_history_is_reported_and_replaced() {
     assert_eq!(
         gate.logged(
             "the history on the page for operators begins empty, because its file cannot be used; robotgate \
-             overwrites this file within a minute"
+             tries to overwrite this file within a minute"
         ),
         1
     );

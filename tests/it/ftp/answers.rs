@@ -37,6 +37,7 @@ async fn each_ftp_reply_for_a_robots_txt_has_the_expected_meaning() {
         (failing("", "120 ready in 5 minutes"), "unreachable", Some(503)),
         (failing("PASS", "421 go away"), "unreachable", Some(503)),
         (failing("RETR", "450 busy"), "unreachable", Some(503)),
+        (failing("RETR", "530 log in"), "unreachable", Some(403)),
         (failing("RETR", "552 too large"), "unreachable", None),
         (failing("RETR", "532 which account?"), "unreachable", None),
         (failing("RETR", "550 too many transfers"), "unreachable", Some(503)),
