@@ -113,7 +113,7 @@ words! {
 // === impl Cause ===
 
 impl Cause {
-    /// Returns a sentence for the client, which says what is missing and what to send.
+    /// Returns what to tell the client: what is missing, and what to send.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Missing => "The request has no User-Agent: send one with the bot's name, such as \"ExampleBot/1.0\".",

@@ -121,7 +121,7 @@ impl Evidence {
                 path: self.path().to_owned(),
                 why: self
                     .trouble()
-                    .unwrap_or_else(|| "writing the configuration took more than 4 s".to_owned()),
+                    .unwrap_or_else(|| "storing the configuration here took more than 4 s".to_owned()),
             }),
             false => Ok(()),
         }

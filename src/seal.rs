@@ -102,7 +102,7 @@ pub enum SealError {
     #[error("no line in these logs has the id {0}")]
     NoLine(String),
     #[error(
-        "{}: the first sealed lines are not those that this checkpoint covers. Probably, the folder is an old \
+        "{}: the first sealed lines are not those that this checkpoint covers. Probably, the seal folder is an old \
          backup, or somebody changed or removed sealed lines and sealed the log again", .0.display()
     )]
     Unfit(PathBuf),

@@ -51,6 +51,11 @@ pub enum ServerTlsError {
         certificate.display()
     )]
     Mismatch { certificate: PathBuf, key: PathBuf },
+    #[error(
+        "proxy.tls.key: robotgate cannot use the key {}: use ECDSA P-256 or P-384, RSA of 2048 to 4096 bits, or Ed25519",
+        .0.display()
+    )]
+    UnusableKey(PathBuf),
     #[error("proxy.tls: the certificate and its key cannot be used to serve TLS: {0}")]
     Server(#[from] rustls::Error),
     #[error("proxy.tls.client-roots: {0}")]
@@ -83,6 +88,8 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
         rustls::Error::InvalidCertificate(CertificateError::BadEncoding) => {
             ServerTlsError::Damaged(tls.certificate.clone())
         }
+        // Only loading the key fails with this error.
+        rustls::Error::General(_) => ServerTlsError::UnusableKey(tls.key.clone()),
         error => error.into(),
     })?;
     // Clients speak HTTP/2 only inside a CONNECT.

@@ -58,7 +58,7 @@ pub enum NoteError {
     Seed,
     #[error("its signature is wrong: the text was changed, or another key signed it")]
     Signature,
-    #[error("no key of the seal folder signed it")]
+    #[error("no key of the seal folder signed it: it is the wrong file, or the seal folder was replaced")]
     Unsigned,
     #[error("an older key than that of --key signed it")]
     OlderKey,

@@ -274,6 +274,11 @@ async fn invalid_certificate_and_key_files_are_errors_at_the_start() {
             certificate.clone(),
             certificate.clone(),
         ),
+        (
+            "use ECDSA P-256 or P-384",
+            certificate.clone(),
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n".to_owned(),
+        ),
         ("contains no certificate", String::new(), String::new()),
     ] {
         let failure = Gate::builder()

@@ -197,7 +197,7 @@ fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
     let found = against(&foreign).1;
     assert_eq!(
         found[0].to_string(),
-        "no key of the seal folder signed it",
+        "no key of the seal folder signed it: it is the wrong file, or the seal folder was replaced",
         "the file is named apart"
     );
 }
