@@ -290,7 +290,11 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");
     if !summary.unknown.is_empty() {
-        let _ = writeln!(text, "note: the store of evidence is {}", evidence.display());
+        let _ = writeln!(
+            text,
+            "note: looked for copies in the store of evidence {}",
+            evidence.display()
+        );
     }
     if summary.lacks_robots {
         text.push_str("note: with --robots ORIGIN=FILE, you can name the robots.txt of a site\n");

@@ -165,7 +165,7 @@ async fn a_decision_that_would_need_an_unknown_robots_txt_is_reported() {
     assert!(shown.out.starts_with("1 decision\n"), "{}", shown.out);
     assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);
     let store = format!(
-        "\nnote: the store of evidence is {}\nnote: with --robots ORIGIN=FILE, you can name the robots.txt of a site\n",
+        "\nnote: looked for copies in the store of evidence {}\nnote: with --robots ORIGIN=FILE, you can name the robots.txt of a site\n",
         gate.file("evidence.redb").display()
     );
     assert!(shown.out.contains(&store), "{}", shown.out);

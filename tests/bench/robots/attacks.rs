@@ -190,7 +190,8 @@ fn groups(other: &str, path: &str) -> Vec<u8> {
     })
 }
 
-/// Returns thousands of groups that each name five or all of six agents, which is too much to index for each agent.
+/// Returns thousands of groups for six agents. Each group names all of them, or all but one. That is too much to index
+/// for each agent.
 fn unmerged() -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {

@@ -186,7 +186,7 @@ impl Client {
         self.answered(scenario.asks.len()).await;
     }
 
-    /// Sends `piece`, unless this many responses or the end of the connection come first.
+    /// Sends `piece`, unless `answers` responses or the end of the connection come first.
     async fn send(&mut self, mut piece: &[u8], answers: usize) -> io::Result<()> {
         let methods = self.methods.clone();
         while !piece.is_empty() {
