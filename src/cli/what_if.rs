@@ -289,7 +289,7 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
         );
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");
-    if !summary.unknown.is_empty() {
+    if summary.lacks_copy {
         let _ = writeln!(
             text,
             "note: looked for copies in the store of evidence {}",

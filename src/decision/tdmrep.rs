@@ -17,7 +17,7 @@ pub struct NeedsTdmrep(pub(super) Decision);
 #[derive(Clone, Copy, Debug)]
 pub enum Tdmrep<'t> {
     Found(&'t TdmRep, Sha256),
-    /// What the file said, according to the audit log. A replay does not have the file itself.
+    /// What the file said, according to the audit log, for a decision without the file itself.
     Answer(TdmrepAnswer),
     /// The site has no file, or robotgate could never fetch it.
     None,

@@ -28,6 +28,9 @@ pub struct Summary {
     /// Whether a robots.txt given by the user would decide some of the `unknown` decisions.
     #[serde(skip)]
     pub lacks_robots: bool,
+    /// Whether the store of evidence lacks a text for some of the `unknown` decisions.
+    #[serde(skip)]
+    pub lacks_copy: bool,
     pub unreadable_lines: u64,
     /// Whether the change has other `[pace]` limits. Their effect is not computed.
     pub pace_changes: bool,
@@ -110,6 +113,7 @@ impl Summary {
             Finding::AsLogged => self.as_logged += 1,
             Finding::Unknown(unknown) => {
                 self.lacks_robots |= unknown.lacks_robots();
+                self.lacks_copy |= unknown.lacks_copy();
                 let why = match unknown {
                     Unknown::Missing(missing) => missing.reason(),
                     other => other.to_string(),

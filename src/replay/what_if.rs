@@ -106,6 +106,11 @@ impl Unknown {
     pub(super) fn lacks_robots(&self) -> bool {
         matches!(self, Self::Text | Self::NoLookup | Self::Failing | Self::Waiting)
     }
+
+    /// Returns whether the store of evidence lacks a text that would decide the request.
+    pub(super) fn lacks_copy(&self) -> bool {
+        matches!(self, Self::Missing(_) | Self::Text | Self::Tdmrep | Self::NoLookup)
+    }
 }
 
 /// Decides the request of a log line again, as if `change` had been in force. `old` is the configuration that made the

@@ -67,7 +67,9 @@ pub(super) async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u
     let closing_seal = tokio::task::spawn_blocking(move || sealer.map(|sealer| sealer.close()));
     let _ = tokio::time::timeout(MAX_WAIT, closing_seal).await;
     if logs.is_err() {
-        tracing::error!("the last lines of the audit log are lost, because its output does not accept them");
+        tracing::error!(
+            "the last lines of the audit log are lost, because its output did not accept them before robotgate stopped"
+        );
     }
     if copies.is_err() {
         tracing::error!(
