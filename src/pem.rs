@@ -93,3 +93,16 @@ pub(crate) fn certificate(der: &CertificateDer<'_>) -> String {
     let lf = EncodeConfig::new().set_line_ending(LineEnding::LF);
     encode_config(&Pem::new("CERTIFICATE", der.as_ref()), lf)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_begins_only_at_the_beginning_of_a_line() {
+        let block = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let text = format!("# copy it from -----BEGIN on\n{block}");
+        let found = certificates(text.as_bytes()).expect("the comment is ignored");
+        assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2]);
+    }
+}

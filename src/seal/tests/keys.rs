@@ -10,6 +10,8 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
         fs::read_to_string(bench.file("seal/vkey")),
     );
     let old_vkey = VerifierKey::parse(&old_vkeys.unwrap()).unwrap();
+    let older = bench.file("older");
+    fs::write(&older, checkpoint(&bench.file("seal")).unwrap()).unwrap();
     let (new, announced_in) = rotate_key(&bench.options()).unwrap();
     let announced = checkpoint(&bench.file("seal")).unwrap();
     assert_eq!(fs::read_to_string(announced_in).unwrap(), announced);
@@ -41,6 +43,17 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
             "{keys:?}"
         );
     }
+    let found = bench.verify_with(Verify {
+        checkpoints: vec![older],
+        keys: vec![newest.clone()],
+        ..Verify::default()
+    });
+    let found = found.unwrap();
+    assert_eq!((found.checkpoints, found.older_checkpoints), (2, 3));
+    assert_eq!(
+        found.findings[0].to_string(),
+        "an older key than that of --key signed it"
+    );
     let error = verify(&[&VerifierKey::parse(STRANGER).unwrap()]).unwrap_err();
     assert!(matches!(error, SealError::Untrusted(_)), "{error}");
 
