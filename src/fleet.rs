@@ -71,12 +71,8 @@ pub struct FleetCounts {
 
 /// Why this robotgate cannot join a fleet.
 #[derive(Debug, thiserror::Error)]
-pub enum FleetError {
-    #[error("fleet.url: {0} is not a valid host name or IP address; write an international name in its xn-- form")]
-    Name(String),
-    #[error("fleet.ca-file: {0}")]
-    Tls(#[from] rustls::Error),
-}
+#[error("fleet.ca-file: {0}")]
+pub struct FleetError(#[from] rustls::Error);
 
 /// The tasks that wait while another robotgate fetches a robots.txt, by the fleet server's key for that robots.txt.
 #[derive(Debug, Default)]

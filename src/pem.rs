@@ -23,7 +23,8 @@ pub(crate) enum PemError {
     Other(usize),
 }
 
-/// Returns the certificates in a PEM file, each with the number of its first line. Skips other PEM blocks.
+/// Returns the certificates in a PEM file, each with the number of its first line. Skips other PEM blocks, even damaged
+/// ones.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'static>)>, PemError> {
     let begins_line = |at: &usize| *at == 0 || pem[at - 1] == b'\n';
     let begins: Vec<usize> = memchr::memmem::find_iter(pem, "-----BEGIN")
@@ -34,6 +35,15 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'sta
     for (begin, end) in std::iter::zip(&begins, ends) {
         let line = 1 + memchr::memchr_iter(b'\n', &pem[..*begin]).count();
         let text = &pem[*begin..end];
+        let label = text
+            .split(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii_end();
+        let is_whole = label.len() > 2 * "-----".len() && label.ends_with(b"-----");
+        if is_whole && label != b"-----BEGIN CERTIFICATE-----" {
+            continue;
+        }
         let block = CertificateDer::pem_slice_iter(text).next();
         if let Some(certificate) = block.transpose().map_err(|error| explain(&error, text, line))? {
             found.push((line, certificate));
@@ -104,5 +114,15 @@ mod tests {
         let text = format!("# copy it from -----BEGIN on\n{block}");
         let found = certificates(text.as_bytes()).expect("the comment is ignored");
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn only_certificates_are_decoded() {
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n???\n-----END RSA PRIVATE KEY-----\n";
+        let certificate = "-----BEGIN CERTIFICATE-----\r\nAAAA\r\n-----END CERTIFICATE-----\r\n";
+        let found = certificates(format!("{key}{certificate}").as_bytes()).expect("the key is skipped");
+        assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [6]);
+        let cut = certificate.replace("E-----\r\nA", "E\r\nA");
+        assert_eq!(certificates(cut.as_bytes()), Err(PemError::Begin(1)));
     }
 }

@@ -338,13 +338,20 @@ fn text(found: &Verification, has_logs: bool) -> String {
         let _ = writeln!(text, "{:>10} {checkpoints} the sealed lines", found.checkpoints);
     }
     if has_logs {
+        if found.lines.same > 0 {
+            let unit = if found.lines.same == 1 {
+                "line matches"
+            } else {
+                "lines match"
+            };
+            let _ = writeln!(text, "{:>10} {unit} the seal", found.lines.same);
+        }
         let mut count = |number, what| {
             if number > 0 {
                 let unit = if number == 1 { "line" } else { "lines" };
                 let _ = writeln!(text, "{number:>10} {unit} {what}");
             }
         };
-        count(found.lines.same, "unchanged since sealing");
         count(found.lines.erased, "erased, with the sealed hash");
         count(found.lines.before, "sealed before the first line given");
         count(found.lines.after, "sealed after the last line given");

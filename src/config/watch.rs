@@ -115,14 +115,14 @@ impl Watcher {
     }
 
     /// Sets which files are watched in addition to the configuration file. If the list has changed, the current content
-    /// of its files becomes the known content.
+    /// of its files becomes the known content. Watches again what could not be watched before.
     ///
     /// # Errors
     ///
     /// Fails if a directory cannot be watched. The list is changed nevertheless.
     pub fn follow(&mut self, beside: &[PathBuf]) -> Result<(), WatchError> {
         if self.beside.iter().map(|watched| &watched.path).eq(beside) {
-            return Ok(());
+            return self.watch_directories();
         }
         self.beside = beside.iter().cloned().map(Watched::new).collect();
         let watching = self.watch_directories();
@@ -304,4 +304,29 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn following_the_same_files_again_renews_a_lost_watch() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let [main, secret] = ["robotgate.toml", "below/credentials"].map(|name| folder.path().join(name));
+        let directory = secret.parent().expect("a folder").to_owned();
+        std::fs::create_dir(&directory).expect("a folder");
+        for file in [&main, &secret] {
+            std::fs::write(file, "old").expect("a file");
+        }
+        let mut watcher = Watcher::new(&main).expect("a watch");
+        watcher.follow(std::slice::from_ref(&secret)).expect("a watch");
+        let real = directory.canonicalize().expect("the folder exists");
+        watcher.debouncer.unwatch(real).expect("the folder is watched");
+
+        watcher.follow(std::slice::from_ref(&secret)).expect("a watch");
+        std::fs::write(&secret, "new").expect("the file is writable");
+        let noticed = tokio::time::timeout(std::time::Duration::from_secs(60), watcher.changed()).await;
+        assert_eq!(noticed, Ok(()));
+    }
 }

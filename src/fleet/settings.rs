@@ -47,7 +47,8 @@ pub enum OnLoss {
 #[derive(Clone, Debug)]
 pub struct Address {
     url: String,
-    is_tls: bool,
+    /// The name for which the server's certificate must be valid. `None` without TLS.
+    tls_name: Option<ServerName<'static>>,
     /// The same address for the crate `redis`. It never says that the connection uses TLS, because the crate accepts
     /// that only with its own TLS feature, which robotgate does not use.
     info: ConnectionInfo,
@@ -67,6 +68,8 @@ pub enum AddressError {
          unix://)"
     )]
     Rest,
+    #[error("{0:?} is not a valid host name or IP address; write an international name in its xn-- form")]
+    Host(String),
     #[error("{0}")]
     Other(String),
 }
@@ -91,17 +94,16 @@ impl FleetSettings {
         if let Some(password) = &self.password {
             login = login.set_password(password.text());
         }
-        let endpoint = match info.addr() {
-            ConnectionAddr::Tcp(host, port) if !self.address.is_tls => Endpoint::Tcp(host.clone(), *port),
-            ConnectionAddr::Tcp(host, port) => Endpoint::Tls {
+        let endpoint = match (info.addr(), &self.address.tls_name) {
+            (ConnectionAddr::Tcp(host, port), None) => Endpoint::Tcp(host.clone(), *port),
+            (ConnectionAddr::Tcp(host, port), Some(name)) => Endpoint::Tls {
                 host: host.clone(),
                 port: *port,
-                name: ServerName::try_from(host.clone()).map_err(|_| FleetError::Name(host.clone()))?,
+                name: name.clone(),
                 tls: Arc::new(self.tls()?),
             },
-            ConnectionAddr::Unix(path) => Endpoint::Unix(path.clone()),
-            // An `Address` has no other kind of URL.
-            other => return Err(FleetError::Name(other.to_string())),
+            (ConnectionAddr::Unix(path), _) => Endpoint::Unix(path.clone()),
+            _ => unreachable!("`Address::from_str` accepts no other kind of address"),
         };
         Ok(FleetServer { endpoint, login })
     }
@@ -139,7 +141,7 @@ impl OnLoss {
 
 impl Address {
     pub fn is_tls(&self) -> bool {
-        self.is_tls
+        self.tls_name.is_some()
     }
 }
 
@@ -157,7 +159,6 @@ impl FromStr for Address {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(AddressError::Rest);
         }
-        let is_tls = url.scheme() == "rediss";
         let plain = match url.as_str().strip_prefix("rediss:") {
             Some(rest) => format!("redis:{rest}"),
             None => url.as_str().to_owned(),
@@ -165,9 +166,16 @@ impl FromStr for Address {
         let info = plain.into_connection_info();
         let info =
             info.map_err(|error| AddressError::Other(error.detail().map_or(error.to_string(), str::to_owned)))?;
+        let tls_name = match info.addr() {
+            ConnectionAddr::Tcp(host, _) if url.scheme() == "rediss" => {
+                Some(ServerName::try_from(host.clone()).map_err(|_| AddressError::Host(host.clone()))?)
+            }
+            ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_) => None,
+            _ => return Err(AddressError::Scheme),
+        };
         Ok(Self {
             url: text.to_owned(),
-            is_tls,
+            tls_name,
             info,
         })
     }
@@ -233,6 +241,10 @@ mod tests {
             ("redis://:secret@cache.example", AddressError::Credentials),
             ("redis://cache.example?protocol=2", AddressError::Rest),
             ("rediss://cache.example/#insecure", AddressError::Rest),
+            (
+                "rediss://cache..example",
+                AddressError::Host("cache..example".to_owned()),
+            ),
         ] {
             assert_eq!(url.parse::<Address>(), Err(error), "{url}");
         }

@@ -192,7 +192,7 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     assert_eq!(good.code, Some(0), "{}", good.out);
     for part in [
         "example.com/test: 300 lines sealed",
-        "300 lines unchanged since sealing",
+        "300 lines match the seal",
         "nothing is wrong",
     ] {
         assert!(good.out.contains(part), "{part}: {}", good.out);
@@ -227,7 +227,7 @@ async fn verify_names_the_file_the_line_and_the_reason() {
         &["verify", &rotated, &log],
     ] {
         let good = seal(folder.path(), args).await;
-        let expected = "300 lines unchanged since sealing\nnothing is wrong\n";
+        let expected = "300 lines match the seal\nnothing is wrong\n";
         assert!(good.out.ends_with(expected), "{args:?}: {}", good.out);
     }
     let proven = seal(
@@ -354,7 +354,7 @@ async fn a_kill_while_sealing_leaves_a_consistent_tree() {
     let found = seal(folder.path(), &args).await;
     assert_eq!(found.code, Some(0), "{}", found.out);
     assert!(
-        found.out.contains(&format!("{lines} lines unchanged since sealing")),
+        found.out.contains(&format!("{lines} lines match the seal")),
         "{}",
         found.out
     );
@@ -399,8 +399,7 @@ async fn verify_reads_every_file_of_the_log_and_orders_them_by_the_tree() {
     }
     let good = seal(folder.path(), &["verify"]).await;
     assert!(
-        good.out
-            .contains("100 lines unchanged since sealing\nnothing is wrong\n"),
+        good.out.contains("100 lines match the seal\nnothing is wrong\n"),
         "{}",
         good.out
     );
