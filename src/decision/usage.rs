@@ -250,8 +250,8 @@ impl Decision {
         Some((withdrawn, *statement))
     }
 
-    /// Returns whether what the origin's response says about uses matters: the request is forwarded, and the bot has
-    /// purposes.
+    /// Returns whether the origin's response can change the decision, by forbidding one of the bot's purposes. For that,
+    /// the request must be forwarded, and the bot must have purposes.
     pub fn depends_on_response(&self) -> bool {
         self.forwarded && !self.purposes().is_empty()
     }

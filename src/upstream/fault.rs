@@ -42,7 +42,7 @@ pub enum Fault {
     WriteTimeout,
     #[error("the server's response ended early")]
     ResponseIncomplete,
-    #[error("the server's response is not valid HTTP, or its head exceeds a fixed limit")]
+    #[error("the server's response is not valid HTTP, or its head is larger than robotgate accepts")]
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
