@@ -180,7 +180,7 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let total = generation.config.proxy.connect_timeout;
     let mut last = Fault::Unroutable;
     for (tried, address) in addresses.iter().enumerate() {
-        exchange.upstream = Some(*address);
+        let earlier = exchange.upstream.replace(*address);
         exchange.note_sent();
         let within = upstream::share_of(total, started.elapsed(), addresses.len() - tried);
         match connect(*address, within).await {
@@ -188,6 +188,8 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
                 generation.egress.check_again(*address)?;
                 return Ok(stream);
             }
+            // Many machines cannot reach IPv6 addresses, so the fault of an earlier address says more.
+            Err(Fault::Unroutable) if tried > 0 => exchange.upstream = earlier,
             Err(fault) => last = fault,
         }
     }

@@ -88,6 +88,7 @@ impl Fault {
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains(TOO_MANY_FILES) => Self::too_many_files(),
+            _ if is_without_ipv6(&error.to_string()) => Self::Unroutable,
             _ => Self::Internal(error.to_string()),
         }
     }
@@ -136,6 +137,9 @@ impl Fault {
         if text.contains("InvalidContentType") {
             return Self::TlsProtocol("it does not speak TLS on this port".to_owned());
         }
+        if text.contains("tls handshake eof") {
+            return Self::TlsProtocol("it closed the connection".to_owned());
+        }
         let cause = after("cause: ").or_else(|| after("TLS connect() failed: "));
         Self::TlsProtocol(bounded(cause.unwrap_or(&text)))
     }
@@ -176,6 +180,12 @@ impl Fault {
     }
 }
 
+/// Returns whether pingora could not connect to an IPv6 address because IPv6 is off on this machine, as in many
+/// containers. For an IPv4 address, the same error of the system means that all local ports are in use.
+fn is_without_ipv6(text: &str) -> bool {
+    text.contains("Fail to connect to [") && text.contains("Cannot assign requested address")
+}
+
 /// The beginning of the system's text for the errors EMFILE and ENFILE.
 const TOO_MANY_FILES: &str = "Too many open files";
 /// Maximum length in bytes of the detail of a TLS fault. It is short because the cache keeps faults.
@@ -202,7 +212,7 @@ mod tests {
             ),
             (
                 "TLS connect() failed: tls handshake eof, SNI: a.example",
-                Fault::TlsProtocol("tls handshake eof".into()),
+                Fault::TlsProtocol("it closed the connection".into()),
             ),
         ] {
             let error = Error::explain(ErrorType::TLSHandshakeFailure, context);
@@ -237,6 +247,20 @@ mod tests {
                 "{code}"
             );
         }
+    }
+
+    #[test]
+    fn an_ipv6_address_cannot_be_reached_without_ipv6() {
+        // EADDRNOTAVAIL, wrapped as pingora's connector does it.
+        let fault = |address: &str| {
+            let context = format!("Fail to connect to {address}");
+            let cause = std::io::Error::from_raw_os_error(99);
+            let cause = Error::because(ErrorType::BindError, context, cause);
+            let context = format!("Fail to connect to addr: {address}, scheme: HTTP, sni: a.example");
+            Fault::from_pingora(&Error::because(ErrorType::InternalError, context, cause))
+        };
+        assert_eq!(fault("[2001:db8::1]:80"), Fault::Unroutable);
+        assert!(matches!(fault("192.0.2.1:80"), Fault::Internal(_)));
     }
 
     #[test]

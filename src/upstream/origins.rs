@@ -113,7 +113,7 @@ impl Origins {
             if number > 0 && spent >= within {
                 break;
             }
-            *tried = Some(*address);
+            let earlier = tried.replace(*address);
             let share = share_of(within, spent, addresses.len() - number);
             match self.connect(origin, *address, wanted, share, idle).await {
                 Ok((server, reused)) => {
@@ -123,6 +123,8 @@ impl Origins {
                         reused,
                     });
                 }
+                // Many machines cannot reach IPv6 addresses, so the fault of an earlier address says more.
+                Err(Fault::Unroutable) if number > 0 => *tried = earlier,
                 Err(fault) => last = fault,
             }
         }

@@ -112,6 +112,29 @@ async fn a_refused_connection_is_a_502() {
 }
 
 #[tokio::test]
+async fn an_address_that_cannot_be_reached_does_not_hide_the_fault_of_another() {
+    let allowed = "allow = [\"127.0.0.0/8\", \"fe80::/10\"]";
+    let gate = Gate::with(&format!("[egress]\n{allowed}\n[https]\nmode = \"tunnel\"")).await;
+    // Without an interface in the address, the system refuses to connect to a link-local address.
+    let addresses = ["127.0.0.1", "fe80::1"].map(|address| address.parse().expect("an address"));
+    gate.dns().answer(NAME, DnsAnswer::Addresses(addresses.to_vec()));
+
+    let mut plain = origin(false).await;
+    warm(&gate, &plain).await;
+    plain.shut_down().await;
+    fails(&gate, &plain, 502, &["connection_refused"]).await;
+    let completion = gate.completion_of(&gate.decision_for(&plain.url("/x")).await).await;
+    assert_eq!(completion["upstream"], format!("127.0.0.1:{}", plain.port()));
+
+    let mut tunneled = origin(true).await;
+    let connect = || gate.connect(&tunneled.authority()).user_agent("TestBot/1.0");
+    drop(connect().await.opened());
+    let again = connect();
+    tunneled.shut_down().await;
+    failed(&again.await.refused(), 502, &["connection_refused"]);
+}
+
+#[tokio::test]
 async fn a_connection_that_is_never_made_is_a_504() {
     let origin = origin(false).await;
     let gate = Gate::with("[proxy]\nconnect-timeout = \"300ms\"").await;
