@@ -26,6 +26,8 @@ pub enum HostPortError {
     NoBrackets,
     #[error("the host is neither a name like shop.example nor an address")]
     Host,
+    #[error("the host has the character '{0}', which robotgate does not accept")]
+    Character(char),
     #[error("the port is not a number from 1 to 65535")]
     Port,
 }
@@ -36,8 +38,9 @@ impl HostPort {
     /// Parses `bytes` as `host[:port]`.
     ///
     /// # Errors
-    /// Fails if the host is neither a name nor an address by the URL standard, if a name is too long or has an empty
-    /// label, if there is a user name (RFC 9110 §4.2.4), or if the port is outside 1–65535.
+    /// Fails if the host is neither a name nor an address by the URL standard, if a name is too long, has an empty label
+    /// or a character that RFC 3986 §3.2.2 does not allow, if there is a user name (RFC 9110 §4.2.4), or if the port is
+    /// outside 1–65535.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {
             return Err(HostPortError::UserInfo);
@@ -96,17 +99,26 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(IpAddr::V4(address)));
     }
+    check_characters(text)?;
     // The crate url also reads escapes, international names, and IPv4 addresses such as `0x7f.1`, which browsers and C
     // libraries accept.
     match url::Host::parse(text).map_err(|_| HostPortError::Host)? {
         url::Host::Ipv4(address) => Ok(Host::Ip(IpAddr::V4(address))),
         url::Host::Ipv6(address) => Ok(Host::Ip(IpAddr::V6(address))),
-        url::Host::Domain(name) => match name.strip_suffix('.').unwrap_or(&name) {
-            "" => Err(HostPortError::NoHost),
-            name if name.split('.').any(str::is_empty) || name.len() > MAX_NAME => Err(HostPortError::Host),
-            name => Ok(Host::Name(Arc::from(name))),
-        },
+        url::Host::Domain(name) => {
+            check_characters(&name).and_then(|()| match name.strip_suffix('.').unwrap_or(&name) {
+                "" => Err(HostPortError::NoHost),
+                name if name.split('.').any(str::is_empty) || name.len() > MAX_NAME => Err(HostPortError::Host),
+                name => Ok(Host::Name(Arc::from(name))),
+            })
+        }
     }
+}
+
+/// Refuses characters that RFC 3986 prohibits in a host. The URL standard allows some of these.
+fn check_characters(host: &str) -> Result<(), HostPortError> {
+    let prohibited = host.chars().find(|character| "\"`{}<>".contains(*character));
+    prohibited.map_or(Ok(()), |character| Err(HostPortError::Character(character)))
 }
 
 /// Returns whether the bytes are a name that needs no normalizing, as nearly all hosts are. Returns false for punycode,
@@ -243,6 +255,19 @@ mod tests {
             {
                 assert_eq!(&*name, "localhost", "{spelling:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_character_that_no_host_may_have_is_named() {
+        for (host, character) in [
+            ("{shop}.example", '{'),
+            ("shop%7Beu%7d.example:80", '{'),
+            ("<host>", '<'),
+            ("a`b.example", '`'),
+            ("\"a.example", '"'),
+        ] {
+            assert_eq!(parsed(host), Err(HostPortError::Character(character)), "{host}");
         }
     }
 

@@ -9,7 +9,19 @@ pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
     if target.len() > MAX_TARGET {
         return Err(HeadError::TargetTooLong);
     }
-    unsendable(target).map_or(Ok(()), |byte| Err(HeadError::TargetCharacter(char::from(byte))))
+    let Some(byte) = unsendable(target) else { return Ok(()) };
+    Err(match host_of(target).contains(&byte) {
+        true => HeadError::TargetHost(HostPortError::Character(char::from(byte))),
+        false => HeadError::TargetCharacter(char::from(byte)),
+    })
+}
+
+/// Returns the host of an absolute URL with its port, or nothing for another target.
+fn host_of(target: &[u8]) -> &[u8] {
+    match TargetForm::of(target) {
+        TargetForm::Absolute { authority, .. } => authority.rsplit(|byte| *byte == b'@').next().unwrap_or(authority),
+        _ => b"",
+    }
 }
 
 /// Refuses a bare LF, which only some parsers treat as the end of a line (RFC 9112 §2.2).
@@ -99,7 +111,6 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
                 Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
-                // The URL standard allows this host, but RFC 3986 does not, for example a name with braces.
                 Some(_) => HeadError::TargetHost(HostPortError::Host),
             });
         }

@@ -64,10 +64,10 @@ impl HeadError {
 impl From<httparse::Error> for HeadError {
     fn from(error: httparse::Error) -> Self {
         match error {
-            httparse::Error::HeaderName => Self::Syntax("a field name has an invalid character"),
+            httparse::Error::HeaderName => Self::Syntax("a header line does not begin with a valid name and a colon"),
             httparse::Error::HeaderValue => Self::Syntax("a field value has a control character"),
             httparse::Error::NewLine => Self::Syntax("a line does not end in CRLF"),
-            httparse::Error::Token => Self::Syntax("the request line has an invalid character"),
+            httparse::Error::Token => Self::Syntax("the request line lacks a part or has an invalid character"),
             httparse::Error::Version => Self::Syntax("its version is neither HTTP/1.0 nor HTTP/1.1"),
             _ => Self::Syntax("its first line is not a request line"),
         }

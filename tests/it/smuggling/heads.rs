@@ -63,7 +63,10 @@ async fn an_unreadable_host_is_refused_even_if_target_and_field_agree() {
         ("bücher.example", "write it as xn--bcher-kva.example"),
         ("%31%32%37.0.0.1", "write it as 127.0.0.1"),
         ("①②⑦.⓪.⓪.①:80", "write it as 127.0.0.1"),
-        ("{shop}.example", "neither a name like shop.example nor an address"),
+        (
+            "{shop}.example",
+            "host has the character '{', which robotgate does not accept",
+        ),
         ("me@shop.example", "remove the user name before the host"),
         ("", ""),
         (":80", "the host is missing"),

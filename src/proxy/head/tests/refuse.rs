@@ -23,31 +23,31 @@ async fn a_malformed_request_is_refused_with_its_cause() {
         ),
         (
             "GET http://a.example/\r\n\r\n",
-            "the request line has an invalid character",
+            "the request line lacks a part or has an invalid character",
         ),
         (
             "G@T / HTTP/1.1\r\nHost: a\r\n\r\n",
-            "the request line has an invalid character",
+            "the request line lacks a part or has an invalid character",
         ),
         (
             "GET /\u{7F} HTTP/1.1\r\nHost: a\r\n\r\n",
-            "the request line has an invalid character",
+            "the request line lacks a part or has an invalid character",
         ),
         (
             "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
-            "the request line has an invalid character",
+            "the request line lacks a part or has an invalid character",
         ),
         (
             "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
-            "a field name has an invalid character",
+            "a header line does not begin with a valid name and a colon",
         ),
         (
             "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
-            "a field name has an invalid character",
+            "a header line does not begin with a valid name and a colon",
         ),
         (
             "GET / HTTP/1.1\r\nno colon\r\n\r\n",
-            "a field name has an invalid character",
+            "a header line does not begin with a valid name and a colon",
         ),
         (
             "GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n",
@@ -375,7 +375,16 @@ async fn an_error_shows_the_ascii_spelling_of_a_host() {
             "bücher.example",
             "write its host as xn--bcher-kva.example",
         ),
-        ("a{b}.example", "a{b}.example", "the request target is not valid"),
+        (
+            "a{b}.example",
+            "a{b}.example",
+            "the request target is not valid: the host has the character '{', which robotgate does not accept",
+        ),
+        (
+            "<host>",
+            "<host>",
+            "target is not valid: the host has the character '<'",
+        ),
         ("a%2f.example", "a%2f.example", "the request target is not valid"),
     ] {
         let sent = format!("GET http://{target}/ HTTP/1.1\r\nHost: {host}\r\n\r\n");

@@ -35,27 +35,27 @@ pub const FRAMING_FIELDS: &[Payload] = &[
     (
         "CL.TE behind a blank",
         "Content-Length: 4\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "CL.TE behind a tab",
         "Content-Length: 4\r\nTransfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "CL.TE before a blank",
         "Content-Length: 4\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "CL.TE in a folded line",
         "Content-Length: 4\r\nX: a\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "CL.TE with a folded value",
         "Content-Length: 4\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "CL.TE behind a bare CR",
@@ -210,47 +210,47 @@ pub const HEADS: &[Payload] = &[
     (
         "a folded Host",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\n .b.example\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a blank before the first field",
         "GET {x} HTTP/1.1\r\n Host: {host}\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a tab before the first field",
         "GET {x} HTTP/1.1\r\n\tX: a\r\nHost: {host}\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a blank before the colon",
         "GET {x} HTTP/1.1\r\nHost : {host}\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a field without a name",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\n: a\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a field without a colon",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\nX\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a control in a name",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\nX\x01: a\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a quote in a name",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\n\"X\": a\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a letter past ASCII in a name",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\n\u{e9}: a\r\n\r\n",
-        "field name",
+        "header line",
     ),
     (
         "a NUL in a value",
