@@ -226,9 +226,9 @@ impl Authority {
             tracing::warn!(
                 subject,
                 lacks = %self.lacks().join(", "),
-                "the authority's certificate lacks extensions that RFC 5280 section 4.2.1 requires, so strict \
-                 clients, such as Python from 3.13 on, refuse the certificates that it signs; have it issued again \
-                 with these extensions"
+                "a certificate of the authority lacks what RFC 5280 section 4.2.1 requires, so strict clients, such as \
+                 Python from 3.13 on, refuse the certificates that robotgate signs; have it issued again with what it \
+                 lacks"
             );
         }
         if self.issuer.is_ed25519() {
@@ -242,8 +242,9 @@ impl Authority {
             tracing::warn!(
                 subject,
                 not_after = %Second(self.not_after()),
-                "the authority's certificate expires soon; before that, replace it and its key, send robotgate a \
-                 SIGHUP, and make clients trust the new certificate"
+                "the authority's certificate expires soon. Before that, renew it, or move it and its key away \
+                 so that robotgate creates a new pair. Then send robotgate a SIGHUP, and make clients trust the new \
+                 certificate"
             );
         }
     }

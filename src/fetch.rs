@@ -142,8 +142,8 @@ pub enum LookupError {
     #[error("the audit log cannot be written, so robotgate fetches no robots.txt")]
     NotLogged,
     #[error(
-        "robotgate does not use the fetched file, because it was not stored as evidence (evidence.required): the disk \
-         is slow, or the operational log says why"
+        "the robots.txt or tdmrep.json cannot be stored as evidence now, so robotgate does not use it \
+         (evidence.required): the disk is slow, or the operational log says why"
     )]
     NotStored,
 }

@@ -115,7 +115,12 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
     // A relative path such as `a/b` can be without an existing ancestor.
-    rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
+    let there = there.unwrap_or(Path::new("."));
+    // Root passes the check below even for an executable file.
+    if !there.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())
 }
 
@@ -232,6 +237,16 @@ mod tests {
                 format!("cannot read {}: it is not a regular file", path.display())
             );
         }
+    }
+
+    #[test]
+    fn nothing_can_be_made_below_a_file() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = may_make_in(&file.join("a/b")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+        may_make_in(&folder.path().join("a/b")).unwrap();
     }
 
     #[test]

@@ -55,11 +55,11 @@ pub struct Difference {
 /// Why a logged request cannot be decided again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Missing {
-    #[error("the line has no config_sha256, so it does not say which configuration decided")]
+    #[error("the log does not say which configuration decided (no config_sha256)")]
     NoConfig,
     #[error("the store of evidence does not have the configuration {0}")]
     Config(Sha256),
-    #[error("this version does not accept the configuration {0}")]
+    #[error("this version of robotgate does not accept the configuration {0}")]
     BadConfig(Sha256),
     #[error("the store of evidence does not have the robots.txt {0}")]
     Text(Sha256),

@@ -60,11 +60,20 @@ pub enum SealError {
     Read { path: PathBuf, error: io::Error },
     #[error("cannot write {}: {}", path.display(), without_number(error))]
     Write { path: PathBuf, error: io::Error },
+    #[error("cannot sync {} to the disk: {}", path.display(), without_number(error))]
+    Sync { path: PathBuf, error: io::Error },
+    #[error(
+        "cannot open or create the seal folder {}: {}{}", path.display(), without_number(error), who_may_seal(error)
+    )]
+    Open { path: PathBuf, error: io::Error },
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error("{}: {error}", path.display())]
     Note { path: PathBuf, error: NoteError },
-    #[error("{}: it is damaged or missing; restore the whole seal folder from one backup", .0.display())]
+    #[error(
+        "{}: it is damaged or missing; restore the whole seal folder from one backup, or set a new evidence.seal-path \
+         and a new evidence.seal-origin", .0.display()
+    )]
     Damaged(PathBuf),
     #[error(
         "another process is sealing in {}; a later attempt can succeed. Only one process (evidence.seal or a timer) \
@@ -97,9 +106,15 @@ pub enum SealError {
     /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log, or seals with `--go-on`.
     #[error("{0}. {GO_ON}")]
     Differs(String),
-    #[error("{}: it is older than the last sealing; restore the whole seal folder from one backup", .0.display())]
+    /// `--go-on` would seal lines that contradict the later checkpoints, so the message does not recommend it.
+    #[error(
+        "{}: it is older than the last sealing; restore the whole seal folder from one backup, or set a new \
+         evidence.seal-path and a new evidence.seal-origin", .0.display()
+    )]
     OldCheckpoint(PathBuf),
-    #[error("no line in these logs has the id {0}")]
+    #[error(
+        "no line in the log files that were read has the id {0}; check the id, or name the file that has its lines"
+    )]
     NoLine(String),
     #[error(
         "{}: the first sealed lines are not those that this checkpoint covers. Probably, the seal folder is an old \
@@ -142,6 +157,16 @@ impl SealError {
 fn without_number(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
+}
+
+fn who_may_seal(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
+            " for the user {}; seal as the owner of the folder, or into another folder",
+            rustix::process::geteuid()
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Checks the signature of the checkpoint in a folder, and returns the checkpoint with its signatures.

@@ -64,7 +64,12 @@ type Reloads = Arc<ArcSwapOption<LastReload>>;
 pub enum ServiceError {
     #[error(transparent)]
     Config(#[from] LoadError),
-    #[error("cannot start threads: {0}")]
+    #[error("cannot create the event loop: {}{}", .0, match .0.raw_os_error() {
+        Some(number) if number == rustix::io::Errno::MFILE.raw_os_error() => {
+            "; raise the limit of open files with ulimit -n or LimitNOFILE"
+        }
+        _ => "",
+    })]
     Runtime(io::Error),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
@@ -315,7 +320,7 @@ fn announce(live: &Live, file: Option<&Path>) {
     let (system, extra) = generation.roots();
     if system == 0 {
         tracing::warn!(
-            "the system has no root certificates, so robotgate can verify https sites only with those in \
+            "robotgate found no root certificates of the system, so it can verify https sites only with those in \
              https.extra-roots; install some (on Debian and Ubuntu: apt install ca-certificates), and restart \
              robotgate"
         );

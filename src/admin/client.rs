@@ -65,15 +65,15 @@ pub enum AdminError {
     )]
     NotKept,
     #[error(
-        "there is no cache file at {}; if the proxy runs with a configuration file, name it with --config; if the \
-         proxy runs as another user, run this command as that user, and for a service set STATE_DIRECTORY to its state \
-         folder, such as /var/lib/robotgate", .0.display()
+        "there is no cache file at {}. If the proxy uses another one, run this command as the proxy's user and with \
+         its --config; for a service, also set STATE_DIRECTORY to its state folder, such as /var/lib/robotgate. \
+         Otherwise, the proxy has not created the file; its log may say why", .0.display()
     )]
     Nothing(PathBuf),
     #[error(
         "{} is in use by a process that does not answer on the socket {}. If a robotgate is starting or stopping, or \
-         another robotgate command is running, wait. Otherwise, it is a robotgate that could not create the socket \
-         (its log says why and what to do), or another program (stop it)", .path.display(), .socket.display()
+         another robotgate command is running, wait. Otherwise, it is a robotgate without a socket (see its log, or \
+         restart it), or another program (stop it)", .path.display(), .socket.display()
     )]
     Locked { path: PathBuf, socket: PathBuf },
     #[error(
@@ -85,8 +85,13 @@ pub enum AdminError {
     Unusable { path: PathBuf, why: FileError },
     #[error("{} cannot be read or changed: {error}{}", .path.display(), advice(.error))]
     File { path: PathBuf, error: FileError },
-    #[error("the proxy at {} does not answer: {error}; its log may say why", .socket.display())]
+    #[error("this command cannot talk to the proxy at {}: {error}", .socket.display())]
     Talk { socket: PathBuf, error: io::Error },
+    #[error(
+        "the proxy at {} gave no complete answer within {} s; try again. If this does not help, check its disk, or \
+         restart it", .0.display(), ANSWER_TIMEOUT.as_secs()
+    )]
+    Silent(PathBuf),
     #[error("the proxy's answer was cut off; try again")]
     Cut,
     #[error(
@@ -314,10 +319,7 @@ impl Talk {
         query: &[(&str, &str)],
     ) -> Result<Option<T>, AdminError> {
         let answered = tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(method, path, query)).await;
-        let (status, answer) = answered.map_err(|_| AdminError::Talk {
-            socket: self.socket.clone(),
-            error: io::Error::other(format!("no complete answer within {ANSWER_TIMEOUT:?}")),
-        })??;
+        let (status, answer) = answered.map_err(|_| AdminError::Silent(self.socket.clone()))??;
         match status {
             StatusCode::OK => serde_json::from_slice(&answer)
                 .map(Some)

@@ -43,7 +43,7 @@ enum SocketError {
     TooLong,
     #[error("a file that is not a socket has this name; move it away, and restart robotgate")]
     Taken,
-    #[error("{0}; correct this, and restart robotgate")]
+    #[error("{0}; correct this, or choose another folder for cache.path, and restart robotgate")]
     Io(#[from] io::Error),
 }
 

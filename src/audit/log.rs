@@ -50,6 +50,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
+use rustix::io::Errno;
 
 pub use self::reserve::Reserved;
 use self::{
@@ -83,6 +84,8 @@ pub enum AuditError {
     #[error("audit.path: cannot open the audit log {}: {error}; {}", path.display(), match error.kind() {
         io::ErrorKind::StorageFull => "make room on the disk",
         io::ErrorKind::NotFound => "create its folder, or correct the path",
+        io::ErrorKind::ReadOnlyFilesystem => "choose a writable folder, or add this one to systemd's ReadWritePaths",
+        _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => "first start the program that reads this pipe",
         _ => "check the path and its permissions",
     })]
     Open { path: PathBuf, error: io::Error },

@@ -37,9 +37,14 @@ pub(super) struct Validity {
 
 impl Chain {
     pub(super) fn parse(path: &Path, contents: &[u8], now: SystemTime) -> Result<Self, AuthorityError> {
-        let unreadable = |detail: String| AuthorityError::Certificate {
+        let failed = |detail: String| AuthorityError::Certificate {
             path: path.to_owned(),
             detail,
+        };
+        let unreadable = |detail: String| {
+            failed(format!(
+                "{detail}; copy the whole certificate into the file, from its BEGIN line to its END line"
+            ))
         };
         let certificates = pem::certificates(contents).map_err(|error| unreadable(error.to_string()))?;
         let (lines, certificates): (Vec<_>, Vec<_>) = certificates.into_iter().unzip();
@@ -53,7 +58,9 @@ impl Chain {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let Some(issuer) = parsed.first() else {
-            return Err(unreadable("it has no CERTIFICATE block".into()));
+            let detail = "it has no CERTIFICATE block; if it is in DER form, `openssl x509 -inform DER -in old.cer \
+                          -out new.pem` converts it";
+            return Err(failed(detail.into()));
         };
 
         for certificate in &parsed {

@@ -25,8 +25,9 @@ pub enum AuthorityError {
     Missing { certificate: PathBuf, key: PathBuf },
 
     #[error(
-        "{} exists but {} does not: restore the missing file from a backup, or move the existing file away, \
-         and robotgate creates a new pair at its next start; then make clients trust the new certificate", present.display(), missing.display()
+        "{} exists but {} does not: correct the path, or restore the missing file from a backup. Or move the existing \
+         file away, and robotgate creates a new pair at its next start; then make clients trust the new certificate",
+        present.display(), missing.display()
     )]
     Half { present: PathBuf, missing: PathBuf },
 
@@ -36,10 +37,7 @@ pub enum AuthorityError {
     #[error("cannot read {}: {}", path.display(), Unreadable(source))]
     Read { path: PathBuf, source: io::Error },
 
-    #[error(
-        "cannot write {}: {source}; correct this, or create the certificate and the key elsewhere and configure their \
-         paths", path.display()
-    )]
+    #[error("cannot write {}: {source}; correct this, or configure paths in another folder", path.display())]
     Write { path: PathBuf, source: io::Error },
 
     #[error("another process keeps the folder {} locked: stop that process, then try again", .0.display())]
@@ -48,10 +46,7 @@ pub enum AuthorityError {
     #[error("{0}; if another user could have copied this key, replace the certificate and the key")]
     Exposed(Exposure),
 
-    #[error(
-        "{} is not a certificate in PEM form: {detail}; copy the whole certificate into the file, from its BEGIN line \
-         to its END line", path.display()
-    )]
+    #[error("{} is not a certificate in PEM form: {detail}", path.display())]
     Certificate { path: PathBuf, detail: String },
 
     #[error("{} contains {what}", path.display())]
@@ -124,8 +119,8 @@ pub enum MintError {
     Name { name: String, reason: NameError },
 
     #[error(
-        "the authority's certificate expired at {not_after}: replace it and its key, send robotgate a SIGHUP, and make \
-         clients trust the new certificate"
+        "the authority's certificate expired at {not_after}: renew it, or move it and its key away so that \
+         robotgate creates a new pair. Then send robotgate a SIGHUP, and make clients trust the new certificate"
     )]
     Expired { not_after: Second },
 

@@ -18,7 +18,7 @@ pub enum NameError {
     EmptyLabel,
     #[error("it has a label longer than 63 octets (RFC 1035 section 2.3.4)")]
     LongLabel,
-    #[error("it has a character other than a-z, 0-9, `-` and `_`")]
+    #[error("it has a character other than a-z, 0-9, `-`, `_` and `.`")]
     Character,
     #[error("it is an IP address")]
     Address,

@@ -33,13 +33,13 @@ pub enum CertificateName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
     #[error(
-        "is not a name; write a DNS name, a URI or the common name of the client's certificate, without spaces around \
-         it or control characters"
+        "is not a name; write a DNS name, a URI or the common name of the client's certificate, without control \
+         characters and without spaces around it"
     )]
     Empty,
     #[error(
-        "is not the SHA-256 of a certificate; write \"sha256:\" and 64 hexadecimal digits, with or without colons, \
-         as openssl x509 -noout -fingerprint -sha256 prints them"
+        "is not the SHA-256 of a certificate; write \"sha256:\" and the 64 hexadecimal digits, with or without \
+         colons, that this command prints: openssl x509 -in CERTIFICATE -noout -fingerprint -sha256"
     )]
     Digest,
 }

@@ -13,7 +13,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{Overrides, colour::Paint, fail, load, progress::Progress};
+use super::{Overrides, colour::Paint, config::advice_for_store, fail, load, progress::Progress};
 use crate::{
     admin::{AdminError, Copies},
     config::{Config, ConfigError, Sources},
@@ -74,7 +74,7 @@ enum CacheError {
     Admin(#[from] AdminError),
     #[error("{url}: {error}")]
     Url { url: String, error: TargetError },
-    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), error.advice_for_reader())]
+    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), advice_for_store(error))]
     Evidence { path: PathBuf, error: FileError },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),

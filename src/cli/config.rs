@@ -1,7 +1,7 @@
 //! `robotgate config`: prints the configuration in force, the schema of configurations, or a configuration for a
 //! container.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{io, path::PathBuf, process::ExitCode};
 
 use super::{Overrides, fail, load, print};
 use crate::{
@@ -54,9 +54,13 @@ enum ShowError {
          true adds one"
     )]
     NoEvidence,
-    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), error.advice_for_reader())]
+    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), advice_for_store(error))]
     Evidence { path: PathBuf, error: FileError },
-    #[error("the store of evidence {} does not have the configuration {sha256}", path.display())]
+    #[error(
+        "the store of evidence {} does not have the configuration {sha256}. If the proxy that logged this \
+         config_sha256 has another store, name that store with --set evidence.path=FILE. robotgate removes a \
+         configuration that has not been used for a long time (evidence.keep, evidence.max-bytes)", path.display()
+    )]
     Unknown { path: PathBuf, sha256: Sha256 },
 }
 
@@ -96,6 +100,16 @@ impl ShowArgs {
             .remove(&sha256)
             .filter(is_config)
             .ok_or(ShowError::Unknown { path, sha256 })
+    }
+}
+
+/// Returns what people can do if a store of evidence cannot be read: a text to append to the message.
+pub(super) fn advice_for_store(error: &FileError) -> &'static str {
+    match error {
+        FileError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            "; name the proxy's configuration with --config, or its store with --set evidence.path=FILE"
+        }
+        error => error.advice_for_reader(),
     }
 }
 

@@ -80,13 +80,19 @@ enum CredentialError {
          which has no colon and does not begin with #"
     )]
     Name(String),
-    #[error("{} has no credential with the name {name:?}; robotgate credential list{option} shows the names", path.display())]
+    #[error(
+        "{} has no credential with the name {name:?}; to list the names: robotgate credential list{option}",
+        path.display()
+    )]
     NoSuch {
         path: PathBuf,
         name: String,
         option: String,
     },
-    #[error("{}", .bad.iter().map(|bad| format!("{}:{bad}", path.display())).collect::<Vec<_>>().join("\n"))]
+    #[error(
+        "{}\nCorrect or delete every such line, then repeat the command",
+        .bad.iter().map(|bad| format!("{}:{bad}", path.display())).collect::<Vec<_>>().join("\n")
+    )]
     Lines { path: PathBuf, bad: Vec<BadLine> },
     #[error(transparent)]
     Store(#[from] StoreError),

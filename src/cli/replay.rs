@@ -98,7 +98,10 @@ enum ReplayError {
         /// Whether the user named the file with `--evidence`.
         named: bool,
     },
-    #[error("the configuration has no store of evidence; name the store with --evidence FILE")]
+    #[error(
+        "the configuration has no store of evidence; use --config FILE (the configuration of the proxy that wrote the \
+         log) or --evidence FILE (its store). Without that store, the log cannot be replayed"
+    )]
     NoEvidence,
     #[error(transparent)]
     Config(#[from] crate::config::ConfigError),
@@ -167,7 +170,10 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
         (None, _) if args.json => Ok((serde_json::to_string(&report).unwrap_or_default() + "\n", passes)),
         (None, _) => Ok((report.text(&path), passes)),
         (Some(_), Some(shown)) => Ok(shown),
-        (Some(id), None) => Ok((format!("no decision has the id {}\n", plain_message(id, 64)), false)),
+        (Some(id), None) => Ok((
+            format!("no decision in these logs has the id {}\n", plain_message(id, 64)),
+            false,
+        )),
     }
 }
 

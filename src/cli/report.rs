@@ -68,7 +68,10 @@ enum ReportError {
     Log(#[from] LogError),
     #[error(
         "found no record of the audit log in {}; name a file with the log in JSON, usually that of audit.path",
-        logs.iter().map(|log| log.display().to_string()).collect::<Vec<_>>().join(", ")
+        logs.iter().map(|log| match log.to_str() {
+            Some("-") => "standard input".to_owned(),
+            _ => log.display().to_string(),
+        }).collect::<Vec<_>>().join(", ")
     )]
     NoRecord { logs: Vec<PathBuf> },
     #[error("the report cannot be written: {}: {error}", path.display())]

@@ -113,13 +113,17 @@ enum SealCommandError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The message does not show the argument, which could be a private key.
-    #[error("--key names neither a public key nor a file that has one on each line")]
+    #[error("the value of --key is neither a public key nor the path of a file; correct the key or the path")]
     Key,
+    #[error("--key: {key:?} is a folder; name a file in it")]
+    KeyFolder { key: String },
+    #[error("--key: line {line} of {key:?} is not a public key; name a file with only public keys, one on each line")]
+    KeyLine { key: String, line: usize },
     #[error("--key: {key:?} has no public key; name a public key, or a file with one")]
     NoKey { key: String },
     #[error(
-        "the configuration names no file of the audit log (audit.path); name the configuration with --config FILE, or name \
-         the files of the log"
+        "the configuration names no file of the audit log (audit.path); name the configuration of the proxy with \
+         --config FILE, or name the files of the log"
     )]
     NoLog,
     #[error(
@@ -294,12 +298,23 @@ fn other_owner(path: &Path, links: u32) -> Option<u32> {
 
 fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
     // If `key` is a valid key, do not look for a file of this name: somebody else could create such a file.
-    let text = match VerifierKey::parse(key).is_err() && Path::new(key).is_file() {
+    let is_file = VerifierKey::parse(key).is_err() && Path::new(key).is_file();
+    let text = match is_file {
         true => fs::read_to_string(key).map_err(SealError::read(key.as_ref()))?,
         false => key.to_owned(),
     };
-    let keys = text.lines().filter(|line| !line.is_empty()).map(VerifierKey::parse);
-    let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|_| SealCommandError::Key)?;
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty());
+    let keys = lines.map(|(line, text)| {
+        VerifierKey::parse(text).map_err(|_| match is_file {
+            true => SealCommandError::KeyLine {
+                key: key.to_owned(),
+                line,
+            },
+            false if Path::new(key).is_dir() => SealCommandError::KeyFolder { key: key.to_owned() },
+            false => SealCommandError::Key,
+        })
+    });
+    let keys = keys.collect::<Result<Vec<_>, _>>()?;
     // Never return an empty list: with it, `verify` would trust the keys in the seal folder.
     match keys.is_empty() {
         true => Err(SealCommandError::NoKey { key: key.to_owned() }),

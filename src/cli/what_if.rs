@@ -97,7 +97,8 @@ enum WhatIfError {
     #[error("--robots names {0} twice")]
     Twice(Origin),
     #[error(
-        "this configuration has no store of evidence; with --evidence FILE, name the store of the proxy that wrote the log"
+        "this configuration has no store of evidence, which what-if needs; with --evidence FILE, name the store of the \
+         proxy that wrote the log"
     )]
     NoEvidence,
     #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match (error, named) {
@@ -283,7 +284,7 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
         count(
             *number,
             &format!(
-                "cannot be decided: {why} (such as {}{more})",
+                "cannot be decided: {why} (for example for {}{more})",
                 plain_message(url, MAX_LINE)
             ),
         );
@@ -292,7 +293,7 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
     if summary.lacks_copy {
         let _ = writeln!(
             text,
-            "note: looked for copies in the store of evidence {}",
+            "note: the store of evidence is {}; if another proxy wrote the log, name its store with --evidence FILE",
             evidence.display()
         );
     }

@@ -80,7 +80,7 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
         Named::File(None) | Named::None | Named::Unread => bots,
     };
     if identity.required
-        && identity.credentials.is_none()
+        && file.span_of("identity.credentials").is_none()
         && !bots.iter().any(|bot| bot.accepted_proofs.are_required())
         && let Some(span) = file.span_of("identity.required")
     {
@@ -190,7 +190,7 @@ impl TakenNames {
             Entry::Occupied(first) => table.checker.complain(
                 raw.span(),
                 format!(
-                    "the bot in line {} has this name too (letter case does not matter); write another one",
+                    "the bot in line {} has this name too (letter case does not matter); write another name",
                     first.get()
                 ),
             ),
@@ -315,7 +315,7 @@ fn robots_agents(list: List<'_>, table: &Table<'_>) -> Vec<Box<str>> {
                 version; write \"{product}\""
             )),
             None => Err(format!(
-                "\"{text}\" is not a product token; write one word without spaces, like \"AcmeBot\""
+                "\"{text}\" is not a product token; write one word of ASCII letters, digits, - and _, like \"AcmeBot\""
             )),
         }
     })
@@ -327,8 +327,8 @@ fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
         return Some(vec![name.into()]);
     }
     let message = format!(
-        "\"{name}\" is not one word of letters, digits, - and _, so no robots.txt can name it; write the name to look \
-            for, like robots-agents = [\"AcmeBot\"], or change the bot's name"
+        "\"{name}\" is not one word of ASCII letters, digits, - and _, so no robots.txt can name it; write the name to \
+            look for, like robots-agents = [\"AcmeBot\"], or change the bot's name"
     );
     table.missing("robots-agents", message);
     None

@@ -21,7 +21,7 @@ pub enum ConfigError {
     /// The file is empty, perhaps because it is being written. robotgate must not use the defaults then: they could
     /// allow what the complete file forbids.
     #[error(
-        "{} is empty, perhaps because it is still being written; to use all defaults, write a comment line into it",
+        "{} is empty, perhaps because it is still being written; for all defaults, use a file with only a comment line",
         .0.display()
     )]
     Empty(PathBuf),

@@ -110,8 +110,8 @@ fn secret(path: &Path, is_key: bool) -> Result<Secret, String> {
             path.display()
         )),
         1..MIN_KEY if is_key => Err(format!(
-            "the first line of {0} has fewer than {MIN_KEY} bytes, which can be guessed; \
-             \"(umask 77; openssl rand -hex 32 > {0})\" makes a key",
+            "the first line of {0} has fewer than {MIN_KEY} bytes, which can be guessed; make one key for all \
+             robotgates with \"(umask 77; openssl rand -hex 32 > {0})\"",
             path.display()
         )),
         _ => Ok(Secret::new(line)),
@@ -129,7 +129,8 @@ fn key_prefix(text: &str) -> Result<String, String> {
     match text.bytes().all(is_fit) && (1..=MAX_PREFIX).contains(&text.len()) {
         true => Ok(text.to_owned()),
         false => Err(format!(
-            "{text:?} cannot begin the keys on the server; write 1 to {MAX_PREFIX} letters, digits or any of - _ . :"
+            "{text:?} cannot begin the keys on the server; write 1 to {MAX_PREFIX} ASCII letters, digits or any of \
+             - _ . :"
         )),
     }
 }

@@ -302,6 +302,6 @@ fn pseudonym(text: &str) -> Result<Arc<str>, String> {
         return Ok(text.into());
     }
     Err(format!(
-        r#""{text}" is not a name that Via and Proxy-Status can contain; write one word of letters, digits, "-", "_" and "." that begins with a letter, like "robotgate""#
+        r#""{text}" is not a name that Via and Proxy-Status can contain; write one word of ASCII letters, digits, "-", "_" and "." that begins with a letter, like "robotgate""#
     ))
 }

@@ -108,7 +108,7 @@ impl Cache {
         if let Some(path) = path.as_ref().filter(|_| !persist) {
             table.checker.complain(
                 path.span(),
-                "persist = false means that nothing is stored, so this path has no effect; remove this key, or remove `persist = false`",
+                "persist = false means that there is no cache file, so this path has no effect; remove this key, or remove `persist = false`",
             );
         }
         Self {

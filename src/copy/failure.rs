@@ -21,13 +21,11 @@ pub enum FetchError {
     Redirect(String),
     #[error("{text}")]
     Network { kind: NetworkError, text: String },
-    #[error("the answer was not complete within {} s (robots.fetch-timeout)", .0.as_secs_f64())]
+    #[error("no complete answer came within {} s (robots.fetch-timeout)", .0.as_secs_f64())]
     Timeout(Duration),
     #[error("the answer's content coding cannot be decoded: {0}")]
     Coding(String),
-    #[error(
-        "the server was slow, and robotgate ended the fetch because other fetches were waiting (robots.max-fetches)"
-    )]
+    #[error("the fetch was slow, and robotgate ended it because other fetches were waiting (robots.max-fetches)")]
     GaveWay,
     /// Bots may not reach the origin itself. For a redirect to a forbidden host, the error is
     /// [`NetworkError::Prohibited`].
@@ -36,11 +34,12 @@ pub enum FetchError {
     /// An error in a restored state, of another kind than `Status` and `Prohibited`. Only its text was saved.
     #[error("{0}")]
     Earlier(String),
+    // `replay::request::pending_fetch` looks for the texts of `Pending` and `Queued` in old logs, so keep them.
     #[error("it is still being fetched")]
     Pending,
     #[error("the fetch could not start in time, because too many other fetches were running (robots.max-fetches)")]
     Queued,
-    #[error("the fetch did not end, usually because robotgate was stopping")]
+    #[error("robotgate dropped the fetch, usually because it was stopping; otherwise, the operational log may say why")]
     CutOff,
 }
 

@@ -42,7 +42,7 @@ impl Roots {
         let mut usable = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
-            tracing::warn!(%error, "cannot read some of the system's root certificates, so robotgate cannot verify sites that depend on them");
+            tracing::warn!(%error, "cannot read root certificates of the system, so robotgate may be unable to verify some sites");
         }
         let mut bundle = String::new();
         let mut system = 0;

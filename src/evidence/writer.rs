@@ -178,8 +178,9 @@ impl Shared {
         if self.queue.lock().has_work() {
             tracing::error!(
                 path = %self.path.display(),
-                "the last robots.txt files or configurations could not be written to the store of evidence. An earlier \
-                 message says why"
+                "the evidence that still had to be stored is lost. An earlier message says why it could not be stored. \
+                 A decision that is based on a lost robots.txt, tdmrep.json or configuration can be replayed only if \
+                 robotgate stores the same text again"
             );
         }
     }
@@ -270,7 +271,7 @@ impl Shared {
         self.texts.store(outcome.texts, Ordering::Relaxed);
         self.bytes.store(outcome.bytes, Ordering::Relaxed);
         self.is_failing.store(false, Ordering::Relaxed);
-        let message = "robots.txt files and configurations are stored as evidence again";
+        let message = "robots.txt files, tdmrep.json files and configurations are stored as evidence again";
         self.trouble.end(&self.path, message);
         let mut queue = self.queue.lock();
         queue.forget(&outcome.expired);
@@ -295,8 +296,10 @@ impl Shared {
     }
 
     fn failed(&self, error: &FileError) {
-        let text =
-            format!("robots.txt files and configurations cannot be stored in the file of evidence.path: {error}");
+        let text = format!(
+            "robots.txt files, tdmrep.json files and configurations cannot be stored in the file of evidence.path: \
+             {error}"
+        );
         self.trouble.begin(&self.path, text);
         self.is_failing.store(true, Ordering::Relaxed);
     }

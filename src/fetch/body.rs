@@ -82,21 +82,22 @@ impl Decoder {
             bytes: Vec::new(),
             limit,
         };
-        let mut codings = head
+        let codings: Vec<&[u8]> = head
             .headers
             .get_all(http::header::CONTENT_ENCODING)
             .iter()
             .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
             .map(<[u8]>::trim_ascii)
-            .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
-        match (codings.next(), codings.next()) {
-            (None, _) => Ok(Self::Identity(bounded)),
-            (Some(coding), None) if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") => {
+            .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
+            .collect();
+        match codings[..] {
+            [] => Ok(Self::Identity(bounded)),
+            [coding] if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") => {
                 Ok(Self::Gzip(Box::new(MultiGzDecoder::new(bounded))))
             }
-            (Some(coding), _) => Err(FetchError::Coding(format!(
+            _ => Err(FetchError::Coding(format!(
                 "the site encoded it with \"{}\", although robotgate accepts only gzip",
-                plain(&coding.escape_ascii().to_string(), MAX_CODING)
+                plain(&codings.join(&b", "[..]).escape_ascii().to_string(), MAX_CODING)
             ))),
         }
     }

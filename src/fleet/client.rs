@@ -13,7 +13,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
-use redis::{PushInfo, PushKind, RedisError, Script, ScriptInvocation, Value};
+use redis::{ErrorKind, PushInfo, PushKind, RedisError, Script, ScriptInvocation, Value};
 use tokio::{
     task::yield_now,
     time::{sleep, timeout},
@@ -61,10 +61,12 @@ pub(super) enum Unavailable {
 
 #[derive(Debug, thiserror::Error)]
 enum CallError {
-    #[error("the server did not answer within {} ms", .0.as_millis())]
+    #[error("no answer from the server within {} ms", .0.as_millis())]
     Late(Duration),
     #[error("the server answered with an error: {}", shown(.0))]
     Refused(RedisError),
+    #[error("the server does not answer like a Redis or Valkey server; check fleet.url")]
+    Foreign,
     #[error("the connection to the server failed: {}", shown(.0))]
     Broken(RedisError),
     #[error("the server ended the connection, or sent too long an answer")]
@@ -154,7 +156,7 @@ impl FleetClient {
                 self.fail(error, |breaker, error| match error {
                     // Open the breaker at the first of these errors, without counting them: if the fleet's server
                     // refuses only writes, each successful read would reset the count.
-                    CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
+                    CallError::Refused(_) | CallError::Foreign | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
                 Err(why)
@@ -307,7 +309,7 @@ impl fmt::Debug for FleetClient {
 impl CallError {
     fn unavailable(&self) -> Unavailable {
         match self {
-            Self::Refused(_) => Unavailable::NotRun,
+            Self::Refused(_) | Self::Foreign => Unavailable::NotRun,
             Self::Late(_) | Self::Broken(_) | Self::Ended => Unavailable::Unknown,
         }
     }
@@ -341,6 +343,7 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
     match answer {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) if error.is_io_error() => Err(CallError::Broken(error)),
+        Ok(Err(error)) if error.kind() == ErrorKind::Parse => Err(CallError::Foreign),
         Ok(Err(error)) => Err(CallError::Refused(error)),
         Err(_) => Err(CallError::Late(time_left)),
     }
@@ -362,8 +365,6 @@ static TIME: LazyLock<Script> =
 
 #[cfg(test)]
 mod tests {
-    use redis::ErrorKind;
-
     use tokio::sync::oneshot;
 
     use super::*;
@@ -382,6 +383,14 @@ mod tests {
         assert!(matches!(bounded(limit, call).await, Ok(1)));
         let none = bounded::<i32>(limit, std::future::pending()).await;
         assert!(matches!(none, Err(CallError::Late(_))), "{none:?}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_in_another_protocol_is_no_error_of_the_server() {
+        let answer = RedisError::from((ErrorKind::Parse, "Unexpected `33`"));
+        let error = bounded::<i32>(Duration::from_secs(1), async { Err(answer) }).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("check fleet.url") && !error.contains("33"), "{error}");
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub enum AddressError {
     Rest,
     #[error("{0:?} is not a valid host name or IP address; write an international name in its xn-- form")]
     Host(String),
+    #[error("write the whole path of the socket, as in unix:///run/redis.sock")]
+    Socket,
     #[error("{0}")]
     Other(String),
 }
@@ -149,7 +151,10 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let url = url::Url::parse(text).map_err(|error| AddressError::Other(error.to_string()))?;
+        let url = url::Url::parse(text).map_err(|error| match error {
+            url::ParseError::RelativeUrlWithoutBase => AddressError::Scheme,
+            error => AddressError::Other(error.to_string()),
+        })?;
         if !["redis", "rediss", "unix"].contains(&url.scheme()) {
             return Err(AddressError::Scheme);
         }
@@ -163,9 +168,11 @@ impl FromStr for Address {
             Some(rest) => format!("redis:{rest}"),
             None => url.as_str().to_owned(),
         };
-        let info = plain.into_connection_info();
-        let info =
-            info.map_err(|error| AddressError::Other(error.detail().map_or(error.to_string(), str::to_owned)))?;
+        let info = plain.into_connection_info().map_err(|error| match url.scheme() {
+            "unix" => AddressError::Socket,
+            // The crate appends the name of the kind of the error.
+            _ => AddressError::Other(error.to_string().replace(" - InvalidClientConfig", "")),
+        })?;
         let tls_name = match info.addr() {
             ConnectionAddr::Tcp(host, _) if url.scheme() == "rediss" => {
                 Some(ServerName::try_from(host.clone()).map_err(|_| AddressError::Host(host.clone()))?)
@@ -237,6 +244,13 @@ mod tests {
         for (url, error) in [
             ("http://cache.example", AddressError::Scheme),
             ("valkey://cache.example", AddressError::Scheme),
+            ("10.0.0.5:6379", AddressError::Scheme),
+            ("/run/redis.sock", AddressError::Scheme),
+            ("unix://run/redis.sock", AddressError::Socket),
+            (
+                "redis://cache.example/many",
+                AddressError::Other("Invalid database number".to_owned()),
+            ),
             ("redis://user@cache.example", AddressError::Credentials),
             ("redis://:secret@cache.example", AddressError::Credentials),
             ("redis://cache.example?protocol=2", AddressError::Rest),
@@ -248,7 +262,7 @@ mod tests {
         ] {
             assert_eq!(url.parse::<Address>(), Err(error), "{url}");
         }
-        for url in ["cache.example:6379", "redis://", "redis://cache.example/many"] {
+        for url in ["cache.example:6379", "redis://"] {
             assert!(url.parse::<Address>().is_err(), "{url}");
         }
     }

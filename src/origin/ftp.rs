@@ -22,10 +22,11 @@ pub enum FtpPathError {
     #[error("has an escaped control character or %FF, which cannot be sent to an FTP server")]
     Control,
     #[error(
-        "has a question mark, perhaps escaped (%3F): an ftp URL has no query, and a server could take the character for a wildcard"
+        "has a question mark, perhaps escaped (%3F): an ftp URL has no query, and a server could take the character \
+         for a wildcard"
     )]
     Question,
-    #[error("has an escaped slash or a backslash, which servers read in different ways; write / instead")]
+    #[error("has an escaped slash or a backslash, which servers read in different ways; write a single / instead")]
     Slash,
     #[error("contains `//`, or a segment `.` or `..`; write the path without these")]
     Segment,

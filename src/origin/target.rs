@@ -24,6 +24,8 @@ pub enum TargetError {
     NoHost,
     #[error("only {SCHEMES} URLs have a robots.txt")]
     NoRobots,
+    #[error("for a WebSocket, write the URL with https instead of wss, or with http instead of ws")]
+    WebSocket,
     #[error("this proxy fetches only {SCHEMES} URLs, and ws and wss URLs for a WebSocket")]
     Scheme,
     #[error("the URL is not valid: {0}")]
@@ -193,7 +195,10 @@ fn split(url: &str) -> Result<(Origin, &[u8], bool), TargetError> {
         TargetForm::Ambiguous => return Err(TargetError::Ambiguous),
         TargetForm::Other => return Err(TargetError::NotAbsolute),
     };
-    let scheme = Scheme::parse(scheme).ok_or(TargetError::NoRobots)?;
+    let scheme = Scheme::parse(scheme).ok_or(match scheme {
+        b"ws" | b"wss" => TargetError::WebSocket,
+        _ => TargetError::NoRobots,
+    })?;
     let (names_user, authority) = split_login(scheme, authority);
     let origin = Origin::new(scheme, HostPort::parse(authority)?);
     match origin.is_internal_site() {
@@ -210,7 +215,7 @@ fn has_no_host(url: &str) -> bool {
 fn name(byte: u8) -> String {
     match byte {
         b' ' => "a space".to_owned(),
-        b'!'..=b'~' => format!("the character {}", char::from(byte)),
+        b'!'..=b'~' => format!("the character '{}'", char::from(byte)),
         _ => format!("the control character U+{byte:04X}"),
     }
 }

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     config::Tls,
-    files::{self, SecretError},
+    files::{self, SecretError, Unreadable},
     pem,
 };
 
@@ -32,7 +32,7 @@ pub struct ServerTls {
 /// Why the listeners cannot speak TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerTlsError {
-    #[error("proxy.tls.certificate: cannot read {}: {error}", path.display())]
+    #[error("proxy.tls.certificate: cannot read {}: {}", path.display(), Unreadable(error))]
     Certificate { path: PathBuf, error: std::io::Error },
     #[error("proxy.tls.certificate: {} contains no certificate in PEM form", .0.display())]
     NoCertificate(PathBuf),
@@ -40,6 +40,12 @@ pub enum ServerTlsError {
     Pem(PathBuf, String),
     #[error("proxy.tls.certificate: the first certificate in {} is damaged", .0.display())]
     Damaged(PathBuf),
+    #[error(
+        "proxy.tls.certificate: the first certificate in {} has X.509 version 1; create one of version 3, with the \
+         proxy's name in subjectAltName",
+        .0.display()
+    )]
+    Version(PathBuf),
     #[error("proxy.tls.key: {0}")]
     Key(#[from] SecretError),
     #[error("proxy.tls.key: {} contains {what}", path.display())]
@@ -52,7 +58,8 @@ pub enum ServerTlsError {
     )]
     Mismatch { certificate: PathBuf, key: PathBuf },
     #[error(
-        "proxy.tls.key: robotgate cannot use the key {}: use ECDSA P-256 or P-384, RSA of 2048 to 4096 bits, or Ed25519",
+        "proxy.tls.key: robotgate cannot use the key {}: it is damaged, or is not ECDSA P-256 or P-384, RSA of 2048 to \
+         4096 bits, or Ed25519",
         .0.display()
     )]
     UnusableKey(PathBuf),
@@ -87,6 +94,10 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
         },
         rustls::Error::InvalidCertificate(CertificateError::BadEncoding) => {
             ServerTlsError::Damaged(tls.certificate.clone())
+        }
+        // `openssl x509 -req` creates such a certificate, unless it gets extensions.
+        rustls::Error::InvalidCertificate(error) if error.to_string().contains("UnsupportedCertVersion") => {
+            ServerTlsError::Version(tls.certificate.clone())
         }
         // Only loading the key fails with this error.
         rustls::Error::General(_) => ServerTlsError::UnusableKey(tls.key.clone()),

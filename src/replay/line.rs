@@ -38,6 +38,9 @@ pub struct LoggedDecision<'a> {
     /// What identified the bot, such as the name of a credential. A line of another version of robotgate can lack this.
     #[serde(default)]
     pub matched_by: Option<String>,
+    /// The name of the client's credential, certificate or network. Unlike `matched_by`, old lines have this too.
+    #[serde(default)]
+    pub credential: Option<String>,
     /// The client's address, with its port.
     #[serde(borrow)]
     pub client: Cow<'a, str>,

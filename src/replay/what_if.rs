@@ -76,15 +76,15 @@ pub enum Unknown {
     NoTdmrep,
     #[error("the logged decision used no robots.txt, and it is unknown which one the site had then")]
     NoLookup,
-    #[error("the last fetch of the robots.txt failed, and the new configuration may treat that differently")]
+    #[error("the robots.txt was not available, and no usable copy of the old configuration was found")]
+    NoOldConfig,
+    #[error("the robots.txt was not available, and the new configuration may treat that differently")]
     Failing,
-    #[error(
-        "robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may have changed"
-    )]
+    #[error("robotgate stopped waiting for the robots.txt, and the new configuration has another robots.wait")]
     Waiting,
     #[error("the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel")]
     Intercepted,
-    #[error("the line has no matched_by, so it does not say which {0} identified the client")]
+    #[error("the log does not say which {0} identified the client")]
     NoMatchedBy(ProofKind),
     #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
     Proof { kind: ProofKind, name: String },
@@ -104,12 +104,18 @@ pub enum Unknown {
 impl Unknown {
     /// Returns whether a robots.txt of the site, given by the user, would decide the request.
     pub(super) fn lacks_robots(&self) -> bool {
-        matches!(self, Self::Text | Self::NoLookup | Self::Failing | Self::Waiting)
+        matches!(
+            self,
+            Self::Text | Self::NoLookup | Self::NoOldConfig | Self::Failing | Self::Waiting
+        )
     }
 
     /// Returns whether the store of evidence lacks a text that would decide the request.
     pub(super) fn lacks_copy(&self) -> bool {
-        matches!(self, Self::Missing(_) | Self::Text | Self::Tdmrep | Self::NoLookup)
+        matches!(
+            self,
+            Self::Missing(_) | Self::Text | Self::Tdmrep | Self::NoLookup | Self::NoOldConfig
+        )
     }
 }
 
@@ -225,8 +231,9 @@ impl Scenario {
     /// there is none, by the address).
     fn subject(&self, logged: &LoggedDecision<'_>, config: &Config, old: Option<&Config>) -> Result<Subject, Unknown> {
         let kind = ProofKind::from_word(&logged.identity);
+        let name = logged.matched_by.as_deref().or(logged.credential.as_deref());
         let logged_proof = kind
-            .map(|kind| match logged.matched_by.as_deref() {
+            .map(|kind| match name {
                 Some(name) => Ok(LoggedProof { kind, name }),
                 None => Err(Unknown::NoMatchedBy(kind)),
             })
@@ -308,14 +315,13 @@ impl Scenario {
                 && logged
                     .robots_status
                     .is_some_and(|status| status >= 500 || status == 429));
-        let waits = |config: &Config| config.robots.wait;
-        if request::pending_fetch(logged).is_some() && self.config.is_some() && old.map(waits) != Some(waits(config)) {
-            return Err(Unknown::Waiting);
-        }
         if is_failure && self.config.is_some() {
-            match old {
-                Some(old) if fails_alike(&old.robots.policy, policy) => {}
-                _ => return Err(Unknown::Failing),
+            let old = old.ok_or(Unknown::NoOldConfig)?;
+            if request::pending_fetch(logged).is_some() && old.robots.wait != config.robots.wait {
+                return Err(Unknown::Waiting);
+            }
+            if !fails_alike(&old.robots.policy, policy) {
+                return Err(Unknown::Failing);
             }
         }
         Ok(lookup(logged, policy, text)?)

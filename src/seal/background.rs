@@ -143,7 +143,10 @@ impl Shared {
             );
         }
         if told.take().is_some() {
-            tracing::warn!(folder = %self.options.path.display(), "the audit log is sealed again");
+            tracing::warn!(
+                folder = %self.options.path.display(),
+                "the audit log can be sealed again; robotgate has sealed the waiting lines"
+            );
         }
     }
 
@@ -151,7 +154,10 @@ impl Shared {
         self.fails.store(true, Ordering::Relaxed);
         let error = error.to_string();
         if told.as_ref() != Some(&error) {
-            tracing::error!(error, "the audit log is not sealed; robotgate tries again later");
+            tracing::error!(
+                error,
+                "cannot seal the new lines of the audit log; robotgate tries again later"
+            );
             *told = Some(error);
         }
     }

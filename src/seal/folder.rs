@@ -36,7 +36,10 @@ impl Folder {
             }
             files::lock(&self.0)
         });
-        let lock = lock.map_err(SealError::write(&self.0))?;
+        let lock = lock.map_err(|error| SealError::Open {
+            path: self.0.clone(),
+            error,
+        })?;
         lock.ok_or_else(|| SealError::Locked(self.0.clone()))
     }
 

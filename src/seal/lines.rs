@@ -95,7 +95,10 @@ impl Lines {
 
     /// Syncs the log file to disk, so that no sealed line is lost if the power fails.
     pub(super) fn sync(&self) -> Result<(), SealError> {
-        self.file.sync_data().map_err(SealError::write(&self.path))
+        self.file.sync_data().map_err(|error| SealError::Sync {
+            path: self.path.clone(),
+            error,
+        })
     }
 }
 

@@ -45,22 +45,25 @@ pub struct Checkpoint {
 /// Why a text is not accepted as a note, a checkpoint or a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    #[error("it is not a signed note (c2sp.org/signed-note)")]
+    #[error("it is not a checkpoint (c2sp.org/signed-note), or it is damaged")]
     Note,
-    #[error("it is not a checkpoint (c2sp.org/tlog-checkpoint)")]
+    #[error("it is not a checkpoint (c2sp.org/tlog-checkpoint), or it is damaged")]
     Checkpoint,
-    #[error("it is not an Ed25519 key of a signed note (c2sp.org/signed-note)")]
+    #[error("it is not an Ed25519 public key (c2sp.org/signed-note); restore this file")]
     Key,
     #[error(
-        "it has no private key (32 bytes in base64); if nothing was sealed here yet, remove it, and robotgate creates \
-         a key; otherwise restore the whole seal folder from one backup"
+        "it has no private key (32 bytes in base64). If nothing was sealed here yet, remove it, and robotgate creates \
+         a key. Otherwise, restore the whole seal folder from one backup"
     )]
     Seed,
-    #[error("its signature is wrong: the text was changed, or another key signed it")]
+    #[error("its signature is wrong: the file was changed or damaged")]
     Signature,
-    #[error("no key of the seal folder signed it: it is the wrong file, or the seal folder was replaced")]
+    #[error(
+        "no key of the seal folder signed it: it is the wrong file, or the seal folder was replaced, perhaps by an old \
+         backup"
+    )]
     Unsigned,
-    #[error("an older key than that of --key signed it")]
+    #[error("an older key than that of --key signed it; if you trust the older key too, put both into the --key file")]
     OlderKey,
     #[error(
         "do not trust this checkpoint: its key was replaced when {0} lines were sealed, but the checkpoint covers more \

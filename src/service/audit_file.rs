@@ -63,14 +63,17 @@ async fn reopen(live: &Live, was_failing: bool) -> bool {
             return false;
         }
         Ok(Err(error)) => {
-            tracing::error!(%error, "cannot reopen the audit log yet; until then, robotgate writes to the old file");
+            tracing::error!(
+                %error,
+                "cannot reopen the audit log; until this is possible, robotgate writes to the old file"
+            );
             return false;
         }
         Err(error) => {
             tracing::error!(
                 %error,
-                "cannot reopen the audit log because of an internal error in robotgate; until it can, it writes to the \
-                 old file"
+                "cannot reopen the audit log because of an internal error; report it with the panic message above. \
+                 robotgate still writes to the file that it has open, even if that was removed"
             );
             return false;
         }

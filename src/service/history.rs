@@ -126,11 +126,18 @@ impl Keeper {
         match replace(&path, text.as_bytes()) {
             Ok(()) => {
                 self.saved = hash;
-                self.fails = false;
+                if std::mem::take(&mut self.fails) {
+                    tracing::warn!(path = %path.display(), "the history on the page for operators is saved again");
+                }
             }
             Err(error) if !self.fails => {
                 self.fails = true;
-                tracing::warn!(path = %path.display(), %error, "the history on the page for operators cannot be saved; a restart loses what has not been saved");
+                tracing::warn!(
+                    path = %path.display(),
+                    %error,
+                    "the history on the page for operators cannot be saved; robotgate tries again every minute until \
+                     it stops, and then loses what is not saved"
+                );
             }
             Err(_) => {}
         }

@@ -174,7 +174,8 @@ impl Inherited {
                 tracing::warn!(
                     %address,
                     "systemd passed a socket that the configuration does not name, so robotgate does not answer \
-                     there; add its address to proxy.listen and restart robotgate, or remove it from the .socket unit"
+                     there; add its address to proxy.listen, proxy.tls.listen or admin.listen and restart robotgate, \
+                     or remove it from the .socket unit"
                 );
             }
         }

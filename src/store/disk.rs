@@ -184,7 +184,7 @@ impl Disk {
                 error,
                 path = %self.path().display(),
                 "too many robots.txt files wait to be written, because the disk is too slow or fails. robotgate keeps \
-                 further ones in memory only, and fetches them again if they are needed after eviction"
+                 further ones in memory only, so it may have to fetch them again"
             );
         }
     }

@@ -88,7 +88,7 @@ fn text(certificate: Option<&Certificate>, settings: &ClientSettings) -> String 
         ),
         None => writeln!(out, "{NOTHING_TO_TRUST}"),
     };
-    out.push_str("\nThen set up the client or system that you use:\n");
+    out.push_str("\nSet up the client or system that you use:\n");
     for client in clients::all() {
         let _ = write!(out, "\n=== {}: {}\n\n", client.name, client.about);
         out.push_str(&settings_of(client, certificate, settings));
@@ -169,8 +169,8 @@ const INTERCEPTS: &str = "To check each https:// URL, it decrypts the TLS of its
 const COMPARE: &str = "This page and the certificate come over plain HTTP. Before you trust the certificate, \
     compare its fingerprint (openssl x509 -in robotgate-ca.pem -noout -fingerprint -sha256) with the one that \
     `robotgate ca show --config FILE` prints on the proxy's machine, with the proxy's configuration file.";
-const NOTHING_TO_TRUST: &str = "This proxy does not intercept TLS (https.mode is not \"intercept\"). Clients need \
-    only its address; they have no certificate to trust.";
+const NOTHING_TO_TRUST: &str = "This proxy does not intercept TLS (https.mode is not \"intercept\"), so there is no \
+    certificate to trust.";
 const HTML_HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Make clients trust \
     robotgate</title><meta name=\"viewport\" content=\"width=device-width\"><style>:root{color-scheme:light dark}\
     body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:50rem;margin:auto;padding:1rem}\

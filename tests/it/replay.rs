@@ -322,7 +322,10 @@ async fn errors_name_the_file() {
     );
     assert_eq!(report.code, Some(1));
     let report = replay(&gate, &["--id", "x"], &gate.file("audit.jsonl"), "").await;
-    assert_eq!((&*report.out, report.code), ("no decision has the id x\n", Some(1)));
+    assert_eq!(
+        (&*report.out, report.code),
+        ("no decision in these logs has the id x\n", Some(1))
+    );
 }
 
 #[tokio::test]

@@ -403,7 +403,9 @@ async fn a_file_without_any_record_is_an_error() {
     ] {
         let output = CliOutput::of(&["report", "-"], log).await;
         assert_eq!(output.code, Some(code), "{log}: {output:?}");
-        let says = output.errors.contains("found no record of the audit log in -;");
+        let says = output
+            .errors
+            .contains("found no record of the audit log in standard input;");
         assert_eq!((says, output.out.is_empty()), (code == 1, code == 1), "{output:?}");
     }
 }

@@ -243,9 +243,19 @@ async fn verify_names_the_file_the_line_and_the_reason() {
         assert_eq!((bad.code, &*bad.out), (Some(1), ""), "{key:?}");
         assert!(bad.errors.contains("has no public key"), "{}", bad.errors);
     }
-    let bad = seal(folder.path(), &["verify", "--key", "missing.vkey"]).await;
-    let neither = "--key names neither a public key nor a file that has one on each line";
-    assert!(bad.errors.contains(neither), "{}", bad.errors);
+    let comment = folder.path().join("comment");
+    fs::write(&comment, "\n# a comment\n").expect("written");
+    for (key, why) in [
+        ("missing.vkey", "--key is neither a public key nor the path of a file"),
+        (&*folder.path().display().to_string(), "is a folder; name a file in it"),
+        (
+            &*comment.display().to_string(),
+            &*format!("line 2 of {comment:?} is not a public key"),
+        ),
+    ] {
+        let bad = seal(folder.path(), &["verify", "--key", key]).await;
+        assert!(bad.errors.contains(why), "{key}: {}", bad.errors);
+    }
     let stranger = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
     let bad = seal(folder.path(), &["verify", "--key", stranger]).await;
     assert!(

@@ -275,7 +275,7 @@ async fn invalid_certificate_and_key_files_are_errors_at_the_start() {
             certificate.clone(),
         ),
         (
-            "use ECDSA P-256 or P-384",
+            "it is damaged, or is not ECDSA P-256 or P-384",
             certificate.clone(),
             "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n".to_owned(),
         ),

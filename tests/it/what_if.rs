@@ -161,11 +161,14 @@ async fn a_decision_that_would_need_an_unknown_robots_txt_is_reported() {
     let wildcard = "egress.allow = [\"127.0.0.0/8\"]\nidentity.unidentified = \"wildcard\"";
     fs::write(&new, wildcard).expect("written");
     let shown = what_if(&gate, &["--config", &new]).await;
-    let line = format!("1 cannot be decided: {NONE_THEN} (such as {})\n", origin.url("/page"));
+    let line = format!(
+        "1 cannot be decided: {NONE_THEN} (for example for {})\n",
+        origin.url("/page")
+    );
     assert!(shown.out.starts_with("1 decision\n"), "{}", shown.out);
     assert!(shown.out.contains(&line), "{}{}", shown.out, shown.errors);
     let store = format!(
-        "\nnote: looked for copies in the store of evidence {}\nnote: with --robots ORIGIN=FILE, you can name the robots.txt of a site\n",
+        "\nnote: the store of evidence is {}; if another proxy wrote the log, name its store with --evidence FILE\nnote: with --robots ORIGIN=FILE, you can name the robots.txt of a site\n",
         gate.file("evidence.redb").display()
     );
     assert!(shown.out.contains(&store), "{}", shown.out);

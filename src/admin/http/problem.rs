@@ -38,7 +38,10 @@ pub(super) enum Problem {
          admin.token-file"
     )]
     Remote,
-    #[error("requests from web pages of other origins are refused")]
+    #[error(
+        "without admin.token-file, robotgate refuses requests from web pages of other origins; if you followed a link, \
+         type its URL instead"
+    )]
     CrossSite,
     #[error("{0}")]
     Unavailable(&'static str),
@@ -47,8 +50,8 @@ pub(super) enum Problem {
     #[error("the saved robots.txt files cannot be read at the moment; see the operational log")]
     Disk,
     #[error(
-        "the proxy has forgotten the site in memory, but cannot write this to the disk now. It keeps trying. If it \
-         restarts first, the saved robots.txt applies again. See the operational log"
+        "the proxy has forgotten the site in memory, but not yet on the disk. If it restarts now, forget the site \
+         again. If writing fails, the operational log says why"
     )]
     Unwritten,
     #[error("robotgate did not answer within 60 s; try again later")]

@@ -104,10 +104,6 @@ impl SharedLog {
                 }
                 Err(error) => error,
             };
-            if !stalled {
-                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written, so requests wait up to 10 s and then get a 503; robotgate keeps trying, but a restart would lose lines");
-                stalled = true;
-            }
             let mut state = self.state.lock();
             state.failing = true;
             let (other, closed) = (state.other.take(), state.closed);
@@ -117,6 +113,7 @@ impl SharedLog {
                 let bytes = batch.left() + std::mem::take(&mut state.lines).len();
                 drop(state);
                 tracing::error!(
+                    %error,
                     output = &*sink.name,
                     bytes,
                     "the last lines of the audit log are lost: they could not be written before the log was closed"
@@ -125,6 +122,15 @@ impl SharedLog {
                 break;
             }
             drop(state);
+            if !stalled {
+                tracing::error!(
+                    %error,
+                    output = &*sink.name,
+                    "the audit log cannot be written, so requests wait up to 10 s and then get a 503. robotgate keeps \
+                     trying. With another audit.path, it writes the waiting lines there. A restart would lose them"
+                );
+                stalled = true;
+            }
             if let Some(other) = other {
                 sink = other;
                 batch.restart_cut_line();

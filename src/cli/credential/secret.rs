@@ -29,7 +29,7 @@ pub(super) enum SecretError {
     Short,
     #[error("the secret on standard input has more than {MAX_GIVEN} bytes; give a shorter one")]
     Long,
-    #[error("the secret on standard input has more than one line, or characters that do not print")]
+    #[error("the secret on standard input has more than one line, or a control character such as a tab")]
     Control,
 }
 

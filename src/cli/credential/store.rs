@@ -32,18 +32,20 @@ pub(super) struct Before {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    #[error("cannot open the folder {} of the credentials file: {source}{}", path.display(), match source.kind() {
-        io::ErrorKind::NotFound => "; create it, or correct identity.credentials",
-        _ => "",
-    })]
+    #[error(
+        "cannot open or lock the folder {} of the credentials file: {source}{}", path.display(), match source.kind() {
+            io::ErrorKind::NotFound => "; create it, or correct identity.credentials",
+            _ => advice(source),
+        }
+    )]
     Folder { path: PathBuf, source: io::Error },
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}{}", path.display(), advice(source))]
     Write { path: PathBuf, source: io::Error },
-    #[error("cannot give {} the owner and group that it had: {source}; run this as root", path.display())]
+    #[error("cannot keep the owner and group of {}: {source}; run this command as root", path.display())]
     Owner { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Secret(#[from] SecretError),
-    #[error("{} is not UTF-8", .0.display())]
+    #[error("{} is not UTF-8; save the file as UTF-8", .0.display())]
     NotText(PathBuf),
     #[error("another process keeps the folder {} locked; stop that process, then try again", .0.display())]
     Locked(PathBuf),
@@ -144,6 +146,13 @@ pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Op
         .map(|(_, line)| *line)
         .collect();
     (kept.concat(), Some(lines.len() - kept.len()))
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; run this command as root or as the owner of the folder",
+        _ => "",
+    }
 }
 
 fn folder_error(path: &Path, source: io::Error) -> StoreError {

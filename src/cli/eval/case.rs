@@ -76,11 +76,14 @@ pub(super) enum BadLine {
     NotAString(&'static str),
     #[error("the field `{0}` has one half of a surrogate pair (U+D800 to U+DFFF) without the other")]
     NotText(&'static str),
-    #[error("the line has no text in `robots` or `robots_b64`; send one of them")]
+    #[error(
+        "the fields `robots` and `robots_b64` are missing or null; send one of them, empty if the site has no \
+         robots.txt"
+    )]
     NoRobots,
     #[error("the line has both `robots` and `robots_b64`; send one of them")]
     TwoRobots,
-    #[error("the field `robots_b64` is not standard base64: {0}")]
+    #[error("the field `robots_b64` is not standard base64 without line breaks: {0}")]
     NotBase64(DecodeError),
 }
 

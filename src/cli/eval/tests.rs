@@ -40,8 +40,8 @@ fn a_bad_line_is_reported_and_the_others_are_decided() {
     {"error":"the line is not UTF-8; send a robots.txt that is not UTF-8 as base64 in `robots_b64`","input_line":5}
     {"id":2,"agent":"a","url":"/","error":"the field `robots` is not a string","input_line":6}
     {"agent":"a","url":"/","error":"the line has both `robots` and `robots_b64`; send one of them","input_line":7}
-    {"agent":"a","url":"/","error":"the line has no text in `robots` or `robots_b64`; send one of them","input_line":8}
-    {"agent":"a","url":"/","error":"the field `robots_b64` is not standard base64: invalid symbol at 0","input_line":9}
+    {"agent":"a","url":"/","error":"the fields `robots` and `robots_b64` are missing or null; send one of them, empty if the site has no robots.txt","input_line":8}
+    {"agent":"a","url":"/","error":"the field `robots_b64` is not standard base64 without line breaks: invalid symbol at 0","input_line":9}
     {"agent":"a","url":"/\ud800","error":"the field `url` has one half of a surrogate pair (U+D800 to U+DFFF) without the other","input_line":10}
     {"error":"the line ends before its JSON does; write each object on one line","input_line":11}
     {"agent":"a","url":"/","allowed":true,"line":0,"rule":null,"group":null,"usage":{"train-ai":null,"search":null},"usage_lines":[],"signals":{"search":null,"ai-input":null,"ai-train":null}}

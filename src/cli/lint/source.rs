@@ -14,7 +14,7 @@ use crate::{
         load, source,
     },
     config::ConfigError,
-    copy::{Answer, AnswerKind, Fetched, SiteDocument},
+    copy::{Answer, AnswerKind, SiteDocument},
     files::Unreadable,
     origin::{Scheme, Target, TargetError},
     text::plain,
@@ -71,7 +71,7 @@ impl Source {
                 let site = path.to_str().filter(|name| is_like_a_site(name));
                 site.map_or_else(String::new, |site| {
                     let site = plain(site, MAX_NAME);
-                    format!("; for the robots.txt of a site, write https://{site}")
+                    format!(". For the robots.txt of a site, write https://{site}")
                 })
             }
             _ => String::new(),
@@ -149,21 +149,21 @@ impl fmt::Display for Source {
 
 impl Absence {
     pub(super) fn of(live: &Live) -> Option<Self> {
-        let fetched = &live.traced.fetched;
         let (is_fault, text) = match live.answer() {
             Answer::Rules(_) | Answer::LastCopy(..) => return None,
-            Answer::NoRobots if matches!(fetched, Fetched::TooManyRedirects { .. }) => (
-                true,
-                "the redirects lead to no robots.txt, so the site is treated as having none: everything is allowed"
-                    .to_owned(),
-            ),
-            Answer::NoRobots => (false, AnswerKind::NoRobots.meaning().to_owned()),
+            Answer::NoRobots => match live.detour() {
+                Some(detour) => (
+                    true,
+                    format!("the robots.txt {detour}, which is treated as no robots.txt: everything is allowed"),
+                ),
+                None => (false, AnswerKind::NoRobots.meaning().to_owned()),
+            },
             Answer::Soft404 => (
                 true,
                 format!(
                     "the server answers {} with a page that says there is no robots.txt: this allows everything \
                      for Google's crawler and nothing for others; make the server answer 404",
-                    fetched.status()
+                    live.traced.fetched.status()
                 ),
             ),
             answer @ (Answer::Unreachable(_) | Answer::UnreachableTooLong(_)) => {

@@ -232,9 +232,14 @@ fn an_unrequested_coding_is_an_error_that_names_it() {
 }
 
 #[test]
-fn several_codings_are_refused() {
-    for codings in [&["gzip, gzip"][..], &["gzip", "gzip"], &["gzip, br"], &["br, gzip"]] {
-        let found = error(body(codings, 1000, [LINES]));
-        assert!(matches!(found, FetchError::Coding(_)), "{codings:?}: {found:?}");
+fn several_codings_are_refused_and_named() {
+    for (codings, named) in [
+        (&["gzip, gzip"][..], "gzip, gzip"),
+        (&["gzip", "gzip"], "gzip, gzip"),
+        (&["gzip, br"], "gzip, br"),
+        (&["br, identity,gzip"], "br, gzip"),
+    ] {
+        let found = error(body(codings, 1000, [LINES])).to_string();
+        assert!(found.contains(&format!("\"{named}\"")), "{codings:?}: {found}");
     }
 }

@@ -165,7 +165,10 @@ impl ListenError {
 fn hint(error: &io::Error, key: &str) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            format!("; another program listens there, perhaps another robotgate: stop it or change {key}")
+            format!(
+                "; another program (perhaps another robotgate) or another address of this configuration has this port: \
+                 stop the program or change {key}"
+            )
         }
         io::ErrorKind::PermissionDenied => {
             format!(

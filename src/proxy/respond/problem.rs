@@ -102,17 +102,20 @@ impl Problem<'_> {
             Problem::Target(error) => error.to_string(),
             Problem::Fault(fault) => fault.to_string(),
             Problem::InternalSite(error) => error.to_string(),
-            Problem::Loop => "the request has passed through this proxy before (see its Via field); check the proxy settings along the way, or give this proxy \
-                              another proxy.name"
-                .to_owned(),
-            Problem::Audit => "the audit log cannot be written, so robotgate forwards nothing"
-                .to_owned(),
+            Problem::Loop => {
+                "the request's Via field has this proxy's name, so it has already passed through this proxy or another \
+                 with the same name; check the proxy settings along the way, or give this proxy another proxy.name"
+                    .to_owned()
+            }
+            Problem::Audit => "the audit log cannot be written, so robotgate forwards nothing".to_owned(),
             Problem::Evidence => LookupError::NotStored.to_string(),
             Problem::Request => "the request is not valid HTTP".to_owned(),
             Problem::Slow => "the request's content did not arrive in time (proxy.body-timeout)".to_owned(),
             Problem::Limit(limit) => limit.sentence().to_owned(),
             Problem::Overloaded => NoDecision::Overloaded.to_string(),
-            Problem::Leaf => "robotgate cannot make a certificate for the host; its operational log says why".to_owned(),
+            Problem::Leaf => {
+                "robotgate cannot make a certificate for the host; its operational log says why".to_owned()
+            }
         }
     }
 }
@@ -129,12 +132,12 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The operator should check egress.dns.",
         ),
         ProxyError::DnsError => (
-            "The host has no address, or its name is wrong.",
-            "Check the spelling of the URL.",
+            "The host has no address, its name is wrong, or the name servers failed.",
+            "Check the spelling of the URL. If the name servers failed, the operator should check egress.dns.",
         ),
         ProxyError::DestinationIpProhibited => (
-            "The host's address is one that bots may not reach, such as one of the company's own network.",
-            "The response's detail says why. The operator can open some addresses with egress.allow.",
+            "Bots may not reach this host, address or port. For example, it is in the company's own network.",
+            "The response's detail says why. The operator can open some destinations in [egress].",
         ),
         ProxyError::DestinationIpUnroutable => (
             "The site cannot be reached, usually because there is no route to its address.",
@@ -150,7 +153,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ProxyError::ConnectionWriteTimeout => ("The site did not read the request in time.", ""),
         ProxyError::TlsProtocolError => ("The TLS handshake with the site failed.", ""),
         ProxyError::TlsCertificateError => (
-            "The site's certificate is not valid, so nothing was sent to it.",
+            "The site's certificate is not valid, or robotgate cannot check it, so the request was not sent.",
             "If it is a site of your own, the operator can add its authority to https.extra-roots.",
         ),
         ProxyError::TlsAlertReceived => ("The site refused the TLS handshake.", ""),
@@ -172,7 +175,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "If the detail gives no reason, the operator finds it in the audit log or the operational log.",
         ),
         ProxyError::ProxyLoopDetected => (
-            "The request has passed through this proxy before.",
+            "The request has already passed through this proxy, or through another with the same name.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
         // Refusals have this error type too. For them, robotgate does not use this text, but explains the reason.

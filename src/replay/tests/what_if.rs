@@ -192,7 +192,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             PRIVATE,
             Found::Failed,
             "robots.unreachable.deny-for = '1h'",
-            "unknown: the last fetch of the robots.txt failed, and the new configuration may treat that differently",
+            "unknown: the robots.txt was not available, and the new configuration may treat that differently",
         ),
         (
             "A",
@@ -216,6 +216,11 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
         let found = found(&line, Some(&old), &to_config(new), Some(ROBOTS));
         assert_eq!(found, expected, "{agent:?} {method} {url} under {new}: {line}");
     }
+    let failed = line(&old, "A", "GET", PRIVATE, &Found::Failed);
+    assert_eq!(
+        found(&failed, None, &to_config(CONFIG), None),
+        "unknown: the robots.txt was not available, and no usable copy of the old configuration was found"
+    );
 }
 
 #[test]
@@ -299,6 +304,19 @@ fn a_client_is_identified_by_its_logged_proof_if_it_is_configured() {
         let found = found(&line, None, &to_config(&new), Some(ROBOTS));
         assert_eq!(found, expected, "{identity} {matched_by} {user_agent}\n{new}");
     }
+    // A line of an earlier version has the name only in the field `credential`.
+    let mut line = proven("credential", "one", "A/1");
+    (line["matched_by"], line["credential"]) = (Value::Null, json!("one"));
+    let change = to_config(&bot("credentials = ['one']"));
+    assert_eq!(
+        found(&line, None, &change, Some(ROBOTS)),
+        "same: allow Allow: /private/open"
+    );
+    line["credential"] = Value::Null;
+    assert_eq!(
+        found(&line, None, &change, Some(ROBOTS)),
+        "unknown: the log does not say which credential identified the client"
+    );
     assert_eq!(
         ProofKind::ALL.map(ProofKind::as_str),
         ["credential", "certificate", "network"]
@@ -517,7 +535,7 @@ fn the_effect_of_a_changed_wait_or_pace_is_not_guessed() {
     );
     assert_eq!(
         found(&line, Some(&old), &wait, None),
-        "unknown: robotgate stopped waiting for the robots.txt, so the decision depended on robots.wait, which may have changed"
+        "unknown: robotgate stopped waiting for the robots.txt, and the new configuration has another robots.wait"
     );
     for (change, with_old, without) in [(&pace, true, true), (&wait, false, false)] {
         assert_eq!(

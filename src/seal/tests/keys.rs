@@ -52,7 +52,7 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
     assert_eq!((found.checkpoints, found.older_checkpoints), (2, 3));
     assert_eq!(
         found.findings[0].to_string(),
-        "an older key than that of --key signed it"
+        "an older key than that of --key signed it; if you trust the older key too, put both into the --key file"
     );
     let error = verify(&[&VerifierKey::parse(STRANGER).unwrap()]).unwrap_err();
     assert!(matches!(error, SealError::Untrusted(_)), "{error}");

@@ -197,7 +197,8 @@ fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
     let found = against(&foreign).1;
     assert_eq!(
         found[0].to_string(),
-        "no key of the seal folder signed it: it is the wrong file, or the seal folder was replaced",
+        "no key of the seal folder signed it: it is the wrong file, or the seal folder was replaced, perhaps by an old \
+         backup",
         "the file is named apart"
     );
 }
@@ -221,7 +222,7 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
     bench.append(300..301);
     for (id, expected) in [
         ("id-300", "the checkpoint covers none of the lines with the id id-300"),
-        ("id-7777", "no line in these logs has the id id-7777"),
+        ("id-7777", "no line in the log files that were read has the id id-7777;"),
     ] {
         let error = prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")], None).unwrap_err();
         assert!(error.to_string().starts_with(expected), "{error}");

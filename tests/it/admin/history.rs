@@ -242,7 +242,10 @@ async fn a_history_that_cannot_be_saved_does_not_stop_the_proxy() {
     refused(&gate.get(&origin.url("/private")).await, "rule");
     assert!(gate.stop().await.success());
     assert_eq!(
-        gate.logged("the history on the page for operators cannot be saved; a restart loses what has not been saved"),
+        gate.logged(
+            "the history on the page for operators cannot be saved; robotgate tries again every minute until it \
+             stops, and then loses what is not saved"
+        ),
         1
     );
     let left = fs::read_dir(gate.file("")).expect("a folder");

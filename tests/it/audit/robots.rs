@@ -304,7 +304,8 @@ async fn a_fetch_cut_off_by_a_stop_is_logged() {
 
     let changes = json!({
         "status": null, "upstream": null, "bytes": null,
-        "error": "the fetch did not end, usually because robotgate was stopping",
+        "error": "robotgate dropped the fetch, usually because it was stopping; otherwise, the operational log may \
+                  say why",
         "holds": "unreachable", "robots_sha256": null, "robots_expires": null,
     });
     assert_eq!(masked(&fetch(&gate, &origin).await), record_of(&origin, &changes));

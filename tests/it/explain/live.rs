@@ -265,7 +265,7 @@ async fn a_silent_server_is_shown_after_the_timeout() {
     let gate = Gate::with("[robots]\nfetch-timeout = '1s'").await;
     let output = fetched(&gate, &origin, &[]).await.masked(&origin);
     let expected = "  ---  http://shop.example:PORT/robots.txt\n  \
-                    after TIME s: the answer was not complete within 1 s (robots.fetch-timeout)\n";
+                    after TIME s: no complete answer came within 1 s (robots.fetch-timeout)\n";
     assert!(output.contains(expected), "{output}");
     assert!(output.starts_with("REFUSED"), "{output}");
 }

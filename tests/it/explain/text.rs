@@ -381,6 +381,10 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
             "gopher://shop.example/p",
             "robotgate: only http, https and ftp URLs have a robots.txt",
         ),
+        (
+            "wss://shop.example/p",
+            "robotgate: for a WebSocket, write the URL with https instead of wss",
+        ),
         ("http://a..example/p", "robotgate: the URL is not valid: the host"),
         (
             "http://user@shop.example/",
@@ -402,7 +406,7 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
         ),
         (
             "https://shop.example/<a",
-            "robotgate: the URL has the character <: remove it, or write %3C instead",
+            "robotgate: the URL has the character '<': remove it, or write %3C instead",
         ),
         (&long, "robotgate: the URL is longer than 16 KiB"),
     ] {

@@ -58,7 +58,7 @@ async fn a_dripping_response_ends_at_the_fetch_timeout() {
     let in_body = origin_that(Reply::script([Step::send(HEAD), drip("x")])).await;
     let in_head = origin_that(Reply::script([Step::send("HTTP/1.1 200 OK\r\n"), drip("A: b\r\n")])).await;
 
-    let error = "the answer was not complete within 2 s (robots.fetch-timeout)";
+    let error = "no complete answer came within 2 s (robots.fetch-timeout)";
     tokio::join!(fails(&gate, &in_body, error), fails(&gate, &in_head, error));
 }
 

@@ -96,7 +96,7 @@ async fn a_robots_txt_that_cannot_be_fetched_is_a_failure_with_its_reason() {
         ),
         (
             Reply::redirect("/robots.txt"),
-            "the redirects lead to no robots.txt, so the site is treated as having none: everything is allowed",
+            "the robots.txt redirects in a circle, which is treated as no robots.txt: everything is allowed",
         ),
     ] {
         let origin = Origin::start().reply("/robots.txt", reply).spawn().await;

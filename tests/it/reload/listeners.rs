@@ -126,7 +126,11 @@ async fn an_unusable_address_is_rejected_by_reload_and_noted_by_check() {
             "this machine has no such address: correct proxy.listen",
             true,
         ),
-        (taken.to_string(), "another program listens there", false),
+        (
+            taken.to_string(),
+            "another program (perhaps another robotgate) or another address",
+            false,
+        ),
     ] {
         let rejected = gate.logged("the new configuration was rejected; robotgate keeps the current one");
         gate.reconfigure(&listen(&["127.0.0.3:0".to_owned(), address]));
