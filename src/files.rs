@@ -97,8 +97,8 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Creates the file `unfinished`, which only its owner can read, and replaces an existing one. The caller must hold a
-/// lock, so that no other process is still writing that file.
+/// Creates the file `unfinished`, which only its owner can read. If such a file exists, replaces it, so the caller must
+/// hold a lock that keeps other processes from writing it.
 pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
     match fs::remove_file(unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -122,6 +122,11 @@ pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     }
     rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())
+}
+
+/// Returns whether a call failed because this process may not open more files.
+pub(crate) fn hits_file_limit(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
 
 /// Reads a file with a secret, to which other users must have no access. Its group may read it, so that a service can

@@ -53,7 +53,7 @@ pub struct SealOptions {
     pub new_origin: String,
 }
 
-/// Why a log cannot be sealed, verified or proven.
+/// Why a log cannot be sealed or verified, or a line in it cannot be proven.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     #[error("cannot read {}: {}", path.display(), crate::files::Unreadable(error))]
@@ -63,7 +63,7 @@ pub enum SealError {
     #[error("cannot sync {} to the disk: {}", path.display(), without_number(error))]
     Sync { path: PathBuf, error: io::Error },
     #[error(
-        "cannot open or create the seal folder {}: {}{}", path.display(), without_number(error), who_may_seal(error)
+        "cannot use the seal folder {}: {}{}", path.display(), without_number(error), advice(error)
     )]
     Open { path: PathBuf, error: io::Error },
     #[error(transparent)]
@@ -106,7 +106,8 @@ pub enum SealError {
     /// Sealed lines are changed or missing. Each attempt fails until somebody repairs the log, or seals with `--go-on`.
     #[error("{0}. {GO_ON}")]
     Differs(String),
-    /// `--go-on` would seal lines that contradict the later checkpoints, so the message does not recommend it.
+    /// The message does not recommend `--go-on`, which would seal lines that contradict checkpoints newer than this
+    /// one.
     #[error(
         "{}: it is older than the last sealing; restore the whole seal folder from one backup, or set a new \
          evidence.seal-path and a new evidence.seal-origin", .0.display()
@@ -159,12 +160,13 @@ fn without_number(error: &io::Error) -> String {
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
-fn who_may_seal(error: &io::Error) -> String {
+fn advice(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => format!(
-            " for the user {}; seal as the owner of the folder, or into another folder",
+            " for the user {}; seal as the owner of the folder, or choose another folder (evidence.seal-path)",
             rustix::process::geteuid()
         ),
+        io::ErrorKind::AlreadyExists => "; it is a file, so choose another path (evidence.seal-path)".to_owned(),
         _ => String::new(),
     }
 }

@@ -37,6 +37,7 @@ use crate::{
     audit::LogFormat,
     config::{Config, Sources},
     expect::{self, LoadError},
+    files::hits_file_limit,
     proxy::{ListenError, Listeners, Live, ServeOperator, SetupError},
 };
 
@@ -64,11 +65,9 @@ type Reloads = Arc<ArcSwapOption<LastReload>>;
 pub enum ServiceError {
     #[error(transparent)]
     Config(#[from] LoadError),
-    #[error("cannot create the event loop: {}{}", .0, match .0.raw_os_error() {
-        Some(number) if number == rustix::io::Errno::MFILE.raw_os_error() => {
-            "; raise the limit of open files with ulimit -n or LimitNOFILE"
-        }
-        _ => "",
+    #[error("cannot create the event loop: {}{}", .0, match hits_file_limit(.0) {
+        true => "; raise the limit of open files with ulimit -n or LimitNOFILE",
+        false => "",
     })]
     Runtime(io::Error),
     #[error("cannot wait for signals: {0}")]
@@ -284,7 +283,8 @@ impl Daemon {
     }
 }
 
-/// robotgate's hints contain commands with the file's path, and people may run them in another folder.
+/// robotgate's hints contain commands with the path of the configuration file, and people may run these commands in
+/// another folder.
 fn absolute(sources: &Sources) -> Sources {
     let mut sources = sources.clone();
     if let Some(file) = &mut sources.file

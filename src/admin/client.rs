@@ -26,6 +26,7 @@ use super::{
 use crate::{
     config::Config,
     copy::Policy,
+    files::hits_file_limit,
     origin::Origin,
     store::{CopyFile, Disk, FileError},
 };
@@ -85,7 +86,10 @@ pub enum AdminError {
     Unusable { path: PathBuf, why: FileError },
     #[error("{} cannot be read or changed: {error}{}", .path.display(), advice(.error))]
     File { path: PathBuf, error: FileError },
-    #[error("this command cannot talk to the proxy at {}: {error}", .socket.display())]
+    #[error("this command cannot talk to the proxy at {}: {error}{}", .socket.display(), match hits_file_limit(.error) {
+        true => "; this command needs more open files (ulimit -n)",
+        false => "",
+    })]
     Talk { socket: PathBuf, error: io::Error },
     #[error(
         "the proxy at {} gave no complete answer within {} s; try again. If this does not help, check its disk, or \
@@ -159,7 +163,7 @@ impl Copies {
         }
     }
 
-    /// Returns the cache file if no running proxy uses it.
+    /// Returns the path of the cache file if no running proxy uses this file.
     pub fn file_without_proxy(&self) -> Option<&Path> {
         matches!(self.source, CopySource::File(_)).then_some(&self.path)
     }
@@ -191,7 +195,7 @@ impl Copies {
         )
     }
 
-    /// Returns all that is known about an origin, if anything is.
+    /// Returns all that is known about an origin; `None` if nothing is known.
     ///
     /// # Errors
     /// Fails if the proxy's answer or the cache file cannot be read.
@@ -205,7 +209,7 @@ impl Copies {
         )
     }
 
-    /// Makes the proxy forget an origin, or removes it from the cache file.
+    /// Makes the running proxy forget an origin. If no proxy runs, removes the origin from the cache file.
     ///
     /// # Errors
     /// Fails if the cache file may still contain the origin. The proxy could then know it again after a restart.
@@ -216,7 +220,7 @@ impl Copies {
                 Ok(Forgot {
                     forgotten: file.forget(origin)?,
                     origin: name.clone(),
-                    // Nobody tells the fleet's server, because only a running proxy can do that.
+                    // Only a running proxy can tell the fleet's server to forget the origin.
                     fleet_told: has_fleet.then_some(false),
                 })
             },

@@ -26,7 +26,8 @@ pub enum AuthorityError {
 
     #[error(
         "{} exists but {} does not: correct the path, or restore the missing file from a backup. Or move the existing \
-         file away, and robotgate creates a new pair at its next start; then make clients trust the new certificate",
+         file away, and robotgate creates a new pair at its next start or SIGHUP; then make clients trust the new \
+         certificate",
         present.display(), missing.display()
     )]
     Half { present: PathBuf, missing: PathBuf },
@@ -83,8 +84,8 @@ pub enum AuthorityError {
 
     #[error(
         "the certificate `{subject}` in {} expired at {not_after}: put a renewed certificate there, or move the \
-         certificate and the key away, and robotgate creates a new pair at its next start; then make clients trust \
-         the new certificate", path.display()
+         certificate and the key away, and robotgate creates a new pair at its next start or SIGHUP; then make clients \
+         trust the new certificate", path.display()
     )]
     Expired {
         path: PathBuf,

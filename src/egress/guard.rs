@@ -113,8 +113,9 @@ impl Guard {
             IpAddr::V6(v6) => carried(v6).map(IpAddr::V4),
             IpAddr::V4(_) => None,
         };
-        if self.deny.has(address) || inside.is_some_and(|inside| self.deny.has(inside)) {
-            return Err(Prohibited::Address(there));
+        let mut destinations = std::iter::once(address).chain(inside);
+        if let Some(denied) = destinations.find(|address| self.deny.has(*address)) {
+            return Err(Prohibited::Address(denied));
         }
         self.check_default(host, there)?;
         // An IPv6 network in `egress.allow` does not allow the IPv4 addresses that its addresses contain.

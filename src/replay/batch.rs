@@ -129,7 +129,7 @@ impl Replayer {
         Ok(all)
     }
 
-    /// Does not read texts that `change` replaces.
+    /// Decides one portion of the lines. Does not read texts that `change` replaces.
     fn some<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -202,7 +202,8 @@ impl Replayer {
         Ok(())
     }
 
-    /// Returns the configuration and the texts of a decision that are in memory. Replaying more lines can drop them.
+    /// Returns the configuration and the texts of a decision, as far as they are in memory. Replaying more lines can
+    /// drop them.
     pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Texts<'_>) {
         let config = self.config_of(logged, None).ok();
         (config, self.texts_of(logged, config))

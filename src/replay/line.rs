@@ -38,7 +38,7 @@ pub struct LoggedDecision<'a> {
     /// What identified the bot, such as the name of a credential. A line of another version of robotgate can lack this.
     #[serde(default)]
     pub matched_by: Option<String>,
-    /// The name of the client's credential, certificate or network. Unlike `matched_by`, old lines have this too.
+    /// The name of the client's credential, certificate or network. Even old lines without `matched_by` have this.
     #[serde(default)]
     pub credential: Option<String>,
     /// The client's address, with its port.

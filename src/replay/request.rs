@@ -39,14 +39,15 @@ pub(super) fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     })
 }
 
-/// Checks that `audit.redact-query` left nothing out of the URL. `config` is what the proxy used, if it is known.
+/// Checks that `audit.redact-query` left nothing out of the URL. `config` is the configuration that the proxy used, if
+/// it is known.
 pub(super) fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(), Missing> {
     if logged.url.ends_with("?redacted") {
         return Err(Missing::Redacted);
     }
     let hides_value = match config {
         Some(config) => config.audit.privacy.redact_query.hides_value(&logged.url),
-        // The client itself may have sent the value `redacted`. The line does not say.
+        // The client itself may have sent the value `redacted`, but assume that the log left out another value.
         None => logged.url.contains("=redacted"),
     };
     match hides_value {
@@ -111,7 +112,7 @@ pub(super) fn subject(logged: &LoggedDecision<'_>, config: &Config) -> Result<Su
 /// Returns why the request named no bot, as far as decisions depend on that.
 fn cause(logged: &LoggedDecision<'_>, config: &Config) -> Cause {
     // The log can leave out the User-Agent fields. It joins several fields with ` | `, but a single field can contain
-    // ` | ` too. So only the enforcement shows whether the request had several fields.
+    // ` | ` too. So the enforcement is the only hint: it is never `report` if the request had several fields.
     let is_left_out = config.audit.privacy.user_agent != LoggedUserAgent::Keep;
     let is_joined = logged.user_agent.as_deref().is_some_and(|field| field.contains(" | "));
     match (is_left_out || is_joined) && logged.enforcement == Enforcement::Enforce.as_str() {

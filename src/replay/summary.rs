@@ -18,7 +18,8 @@ pub struct Summary {
     pub verdict: u64,
     pub basis: u64,
     pub same: u64,
-    /// Decisions because of the address or port of the site, the client's proof or the pace. They cannot be made again.
+    /// Decisions that depended on the address or port of the site, the client's proof or the pace. A replay cannot make
+    /// them again.
     pub as_logged: u64,
     /// Numbers of decisions whose result with the change is not known, by the text of [`Unknown`].
     pub unknown: BTreeMap<String, u64>,
@@ -32,7 +33,8 @@ pub struct Summary {
     #[serde(skip)]
     pub lacks_copy: bool,
     pub unreadable_lines: u64,
-    /// Whether the change has other `[pace]` limits. Their effect is not computed.
+    /// Whether the change has `[pace]` limits that differ from those of a logged decision. The effect of this
+    /// difference is not computed.
     pub pace_changes: bool,
     /// Changed decisions that are in no group, because there are too many groups.
     pub ungrouped: u64,

@@ -342,7 +342,7 @@ fn decisions_that_depend_on_network_or_time_must_fit_their_reason() {
         ("pace", "open", json!({"verdict": "allow"}), "verdict"),
         // A rule denies this request, so its reason cannot be `pace`.
         ("pace", "private", json!({"verdict": "defer"}), "verdict"),
-        // The verdict is `deny`, but no Crawl-delay is too long.
+        // The verdict is `deny`, which `pace` gives only if a Crawl-delay is too long. This robots.txt has none.
         ("pace", "open", json!({}), "verdict"),
     ] {
         fields["reason"] = json!(reason);

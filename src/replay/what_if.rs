@@ -76,9 +76,9 @@ pub enum Unknown {
     NoTdmrep,
     #[error("the logged decision used no robots.txt, and it is unknown which one the site had then")]
     NoLookup,
-    #[error("the robots.txt was not available, and no usable copy of the old configuration was found")]
+    #[error("robotgate could not fetch the robots.txt in time, and no usable copy of the old configuration was found")]
     NoOldConfig,
-    #[error("the robots.txt was not available, and the new configuration may treat that differently")]
+    #[error("robotgate could not fetch the robots.txt in time, and the new configuration may treat that differently")]
     Failing,
     #[error("robotgate stopped waiting for the robots.txt, and the new configuration has another robots.wait")]
     Waiting,
@@ -354,7 +354,8 @@ impl From<Missing> for Unknown {
     }
 }
 
-/// Returns the User-Agent of the request. Fails if the log may not have it exactly as the client sent it.
+/// Returns the User-Agent of the request. Fails if the log may have changed it, or lacks it although it identified the
+/// bot.
 fn user_agent<'l>(
     logged: &'l LoggedDecision<'_>,
     proof: Option<LoggedProof<'_>>,

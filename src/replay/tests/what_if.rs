@@ -192,7 +192,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             PRIVATE,
             Found::Failed,
             "robots.unreachable.deny-for = '1h'",
-            "unknown: the robots.txt was not available, and the new configuration may treat that differently",
+            "unknown: robotgate could not fetch the robots.txt in time, and the new configuration may treat that differently",
         ),
         (
             "A",
@@ -219,7 +219,7 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
     let failed = line(&old, "A", "GET", PRIVATE, &Found::Failed);
     assert_eq!(
         found(&failed, None, &to_config(CONFIG), None),
-        "unknown: the robots.txt was not available, and no usable copy of the old configuration was found"
+        "unknown: robotgate could not fetch the robots.txt in time, and no usable copy of the old configuration was found"
     );
 }
 
