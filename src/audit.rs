@@ -1,8 +1,8 @@
 //! The audit log: one JSON object a line, or text on standard output. A decision can be explained from the log alone.
 //!
-//! robotgate writes a `decision` record before it forwards or refuses the request, and a `robots` record before any
-//! decision uses a fetched robots.txt. If the disk is slow, requests wait. If it accepts no data, robotgate forwards no
-//! requests. While robotgate runs, it drops no record that the log has accepted.
+//! robotgate writes a `decision` record before it forwards or refuses a request, and a `robots` record before any
+//! decision uses a fetched robots.txt. If the disk is slow, requests wait. If the disk accepts no data, robotgate
+//! forwards no requests. While robotgate runs, it drops no record that the log has accepted.
 
 mod decision;
 mod generation_fields;

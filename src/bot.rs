@@ -37,8 +37,8 @@ pub struct Bot {
     pub enforcement: Enforcement,
     /// Hosts for which the bot is exempt from robots.txt, whatever its `enforcement`.
     pub exempt_hosts: Vec<HostPattern>,
-    /// The minimum time between a request of the bot and the previous one to the site, from any bot. It has no effect
-    /// without `[pace]`.
+    /// The minimum time between a request of the bot and the previous request to the site, whichever bot sent it. It
+    /// has no effect without `[pace]`.
     pub delay: Option<Duration>,
     pub purposes: Purposes,
     pub accepted_proofs: AcceptedProofs,

@@ -79,7 +79,8 @@ pub struct Config {
     /// `[evidence]`: the store of the robots.txt files and configurations that decisions are based on. `None` if it is
     /// not enabled.
     pub evidence: Option<EvidenceOptions>,
-    /// `evidence.seal-path` and `evidence.seal-origin`: the seal folder, and the name of the audit log in checkpoints.
+    /// `evidence.seal-path` and `evidence.seal-origin`: the folder with the hash tree of the audit log and the tree's
+    /// signed checkpoint, and the name of the log in checkpoints.
     pub seal: SealOptions,
     /// `evidence.seal`: whether the proxy itself seals the audit log.
     pub seals: bool,
@@ -95,7 +96,7 @@ pub struct Config {
     pub bots: Bots,
     /// `[[expect]]`, in the order of the file; [`crate::expect`] runs these cases.
     pub expect: Vec<Expectation>,
-    /// The keys that the file, environment variables and `--set` set.
+    /// The keys that are set in the file, in environment variables or with `--set`.
     pub settings: Settings,
     /// Everything that is set, as one text in a fixed form, with its digest.
     pub canonical: Canonical,
@@ -266,9 +267,9 @@ impl Config {
             .collect()
     }
 
-    /// Returns each bot whose `user-agents` name products, but not the bot's name, together with the first of these
-    /// products. robotgate looks for the bot's name in a robots.txt, but sites may have rules for the product. Leaves
-    /// out exempt bots and bots with `robots-agents`.
+    /// Finds bots whose `user-agents` name products, but not the bot's name. For each of these bots, returns its name
+    /// and the first of its products. robotgate looks for the bot's name in a robots.txt, but sites may have rules for
+    /// the product. Leaves out exempt bots and bots with `robots-agents`.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);

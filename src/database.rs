@@ -59,7 +59,8 @@ pub(crate) fn check(path: &Path) -> Result<(), FileError> {
     Ok(looked?)
 }
 
-/// Opens or creates the file, and renames a damaged one. Waits a little if another process has the file open.
+/// Opens the file, or creates it if it is missing. If it is damaged, renames it and creates a new one. Waits a little
+/// if another process has the file open.
 pub(crate) fn open_patiently<T>(
     kind: &DatabaseKind<T>,
     path: &Path,
@@ -138,7 +139,7 @@ fn open_database<T>(
     })
 }
 
-/// Renames a damaged file, so that a new one can take its place. Fails if another process has it open.
+/// Renames a damaged file, so that a new one can take its place. Fails if another process has the damaged file open.
 fn move_aside<T>(kind: &DatabaseKind<T>, path: &Path, damaged: &File, what: &str) -> Result<(), FileError> {
     let stays = |why: String| FileError::Stays {
         what: what.to_owned(),
@@ -203,7 +204,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// Drops references to a database. Dropping the last one writes to the file, and a panic of redb is ignored.
+/// Drops references to a database. Dropping the last one writes to the file. Ignores a panic of redb.
 pub(crate) fn close<T>(database: impl IntoIterator<Item = T>) {
     let _ = guarded(|| {
         database.into_iter().for_each(drop);

@@ -75,8 +75,8 @@ pub struct Decision {
     pub question: Question,
     /// What the cache knew of the origin's robots.txt, if it was looked up.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if this was known before the robots.txt was looked up. With the reason
-    /// `pace`: that the site's `Crawl-delay` is too long, if that is the cause.
+    /// Why bots may not reach the origin, if this was known before the robots.txt was looked up. Or, for a `deny` with
+    /// the reason `pace`, that the site's `Crawl-delay` is too long.
     pub prohibited: Option<String>,
     /// Set if the verdict is `defer`.
     deferral: Option<Deferral>,
@@ -121,8 +121,8 @@ impl Decision {
         self
     }
 
-    /// Changes the verdict to one that refuses the request. With the enforcement `report`, the request may still be
-    /// forwarded. Removes the rule and the reading, which led to the earlier verdict.
+    /// Sets a verdict other than `allow`, and its reason. The request is then refused, unless the enforcement `report`
+    /// still lets it be forwarded. Removes the rule and the reading, which led to the earlier verdict.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
@@ -256,7 +256,7 @@ impl Decision {
         self.matched_agent().and_then(|(_, agent)| agent.group())
     }
 
-    /// Returns whether the robots.txt names the bot itself.
+    /// Returns whether a group of the robots.txt names the bot, so that the groups for `*` do not apply to it.
     pub fn is_specific(&self) -> bool {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
@@ -362,8 +362,8 @@ fn sentence_of(cause: Cause) -> &'static str {
     }
 }
 
-/// The maximum work of each step of a decision, in bytes that it searches, mostly to match patterns with wildcards. At
-/// worst, this takes some twenty milliseconds, and real sites stay far below it.
+/// Maximum number of bytes that each step of a decision may search, mostly to match patterns with wildcards. Searching
+/// so many takes some twenty milliseconds at worst. The files of real sites need far fewer.
 pub const BUDGET: usize = 1 << 22;
 /// Like [`BUDGET`], but for the work on the thread that serves the request, where it delays other requests. At worst,
 /// this takes about two milliseconds.

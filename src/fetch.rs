@@ -88,8 +88,8 @@ pub trait Fetch: Send + Sync + 'static {
         None
     }
 
-    /// Writes to the audit log that another robotgate of the fleet has fetched a document. Called before the result is
-    /// used.
+    /// Writes to the audit log that another robotgate of the fleet has fetched a document. Called before the result of
+    /// that fetch is used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
     /// Called when a fetch has changed the state of the origin, also a fetch by another robotgate of the fleet. Must

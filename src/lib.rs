@@ -20,8 +20,8 @@
 //!
 //! The core, which uses no socket, no file and no clock:
 //!
-//! - [`robots`]: parses a robots.txt once and matches it many times. [`robots::Agent::decide_within`] returns the rule
-//!   that decides. Also explains, lints and compares robots.txt files.
+//! - [`robots`]: parses a robots.txt once, and compares it with many paths. [`robots::Agent::decide_within`] returns
+//!   the rule that decides. Also explains, lints and compares robots.txt files.
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path
 //!   ([`origin::readings`]), with which rules are compared.
 //! - [`bot`]: finds out which configured bot sends a request, from the client's proof ([`bot::Proof`]) and its
@@ -62,7 +62,8 @@
 //! - [`report`]: summarises audit logs for people.
 //! - [`mod@seal`]: signs a Merkle tree of the audit log's lines, so that anybody can find out if they were changed.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
-//! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
+//! - `files`: reads files. It refuses pipes, which could block forever, and files with secrets that other users can
+//!   read.
 //! - `fair_semaphore`: limits how many tasks do the same work at the same time, fairly between clients.
 //! - `parallel`: runs a function on several cores, for commands that read large logs.
 //! - `pem`: reads and writes certificates as PEM.
@@ -92,8 +93,8 @@
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
 //!   The imports of modules have no cycles. `tests/it/modules.rs` checks both rules.
 //! - Only [`decision`] can make a [`decision::Decision`], and only from a [`decision::Question`].
-//! - While robotgate runs, every decision takes the result of the origin's last fetch into account, even if that fetch
-//!   failed.
+//! - While robotgate runs, every decision takes the result of the last fetch of the origin's robots.txt into account,
+//!   even if that fetch failed.
 //! - The credential in a CONNECT says only which bot sends the requests in it. What the bot may do depends on the
 //!   configuration that is current at each request.
 //! - No secret of robotgate, and no secret by which a bot proves who it is, reaches a log, an error or an origin.

@@ -167,7 +167,7 @@ impl Metrics {
         self.pace_wait.observe(waited);
     }
 
-    /// Records how long a request waited until its decision was in the audit log, or until that failed.
+    /// Records how long a request waited until its decision was in the audit log, or until writing the decision failed.
     pub fn audit_took(&self, waited: Duration) {
         self.audit_wait.observe(waited);
     }

@@ -57,7 +57,7 @@ pub struct Origin {
 // === impl Scheme ===
 
 impl Scheme {
-    /// Returns the port of a URL that does not contain one (RFC 9110 §4.2, RFC 1738 §3.2).
+    /// Returns the port to use for a URL that names no port (RFC 9110 §4.2, RFC 1738 §3.2).
     pub fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,

@@ -27,7 +27,7 @@ words! {
         CrawlDelay = "crawl-delay",
         /// A pause, because the site responded to a request with 429 or 503.
         Pause = "pause",
-        /// `pace.concurrency`: as many requests as allowed are running.
+        /// `pace.concurrency`: the maximum number of requests to the site is already running.
         Concurrency = "concurrency",
         /// Too many requests already wait for the site, or for all sites together.
         Waiting = "waiting",

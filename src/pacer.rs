@@ -109,8 +109,9 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Does nothing if this robotgate sent the origin no requests lately. The next request to the origin learns of the
-    /// pause when it asks the fleet's server for a slot.
+    /// Pauses requests to the origin for `left`, because the fleet reported this pause. Does nothing if this robotgate
+    /// sent the origin no requests lately: the next request then learns of the pause when it asks the fleet's server
+    /// for a slot.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {
@@ -127,7 +128,8 @@ impl Pacer {
         now()
     }
 
-    /// Sends all waiting requests immediately, and lets later requests not wait, because a reload has removed `[pace]`.
+    /// Sends all waiting requests immediately, and later requests without a wait, because a reload has removed
+    /// `[pace]`.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         self.each(OriginPacer::release);
@@ -175,7 +177,8 @@ impl fmt::Debug for Pacer {
 
 impl Shard {
     /// If the shard has at least `sweep_at` origins, removes origins that no request uses: first those whose limiters
-    /// can no longer delay a request. If [`MAX_SHARD`] are left, also those without a pause, and then the others.
+    /// can no longer delay a request. If [`MAX_SHARD`] or more are left, also removes those without a pause. If this is
+    /// not enough, removes all that no request uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;

@@ -38,7 +38,7 @@ impl EventCounter {
         }
     }
 
-    /// Counts an event. Returns the total if the caller should log it.
+    /// Counts an event. If the caller should log the event, returns the number of events so far.
     pub(crate) fn note(&self, now: Duration) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);

@@ -119,8 +119,7 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     let mut differences = contradictions(logged, config);
     let is_pace = logged.is(Reason::Pace);
     let decided = match is_as_logged(logged) {
-        // Only requests that the robots.txt lets through wait for the pace. Whether it lets them through can be decided
-        // again.
+        // A request waits for the pace only if the robots.txt lets the request through, which a replay can check.
         true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, texts).map(Some),
         true => Ok(None),
         false => decide(logged, config, texts).map(Some),

@@ -51,7 +51,8 @@ pub struct Period {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OutcomeCounts {
     pub(crate) requests: u64,
-    /// Requests that robotgate did not forward, or whose response it withheld because the response forbids the use.
+    /// Requests that robotgate did not forward, or whose response it withheld because the response forbids what the bot
+    /// uses content for.
     pub(crate) refused: u64,
     /// Requests that robotgate forwarded although the verdict was not `allow`.
     pub(crate) not_enforced: u64,
@@ -101,7 +102,7 @@ struct Lines {
     /// Lines that are no valid record.
     unreadable: u64,
     empty: u64,
-    /// Lines in the place of erased ones.
+    /// Lines that somebody put in the place of erased ones (see `docs/seal.md`).
     erased: u64,
     /// Lines whose time is not in the period.
     outside: u64,
@@ -157,7 +158,8 @@ impl Report {
         }
     }
 
-    /// Begins the next log file. Lines of a file that do not name their run of robotgate count as one run.
+    /// Begins the next log file. If its lines do not say which run of robotgate wrote them, they count as lines of one
+    /// run.
     pub fn next_log(&mut self) {
         self.log += 1;
     }
@@ -251,7 +253,8 @@ impl Report {
         }
     }
 
-    /// Counts a request as refused instead of forwarded, because the site's response forbids the use.
+    /// Counts a request as refused instead of forwarded, because the site's response forbids what the bot uses content
+    /// for.
     fn withdraw(&mut self, record: &Record<'_>) {
         let Some(request) = self.forwarded.remove(record) else {
             return;

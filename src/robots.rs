@@ -304,8 +304,8 @@ impl RobotsTxt {
         self.profile
     }
 
-    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. The lines about use are
-    /// parsed later, so this counts the most memory that they can take.
+    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. The lines about the use of
+    /// content are parsed later, so this counts the most memory that they can take.
     #[must_use]
     pub fn weight(&self) -> usize {
         let rules = match &self.rules {

@@ -82,8 +82,8 @@ pub struct Memory {
 // === impl Store ===
 
 impl Store {
-    /// Creates a store that keeps about `max_bytes` in memory, including the page cache of `disk`. With a `disk`, it
-    /// also stores the copies there.
+    /// Creates a store that keeps about `max_bytes` in memory, including redb's page cache for the file of `disk`. With
+    /// a `disk`, the store also writes the copies to this file.
     pub fn new(max_bytes: u64, disk: Option<Disk>) -> Self {
         let max_bytes = max_bytes - disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         let expected = usize::try_from(max_bytes / TYPICAL_WEIGHT).unwrap_or(usize::MAX);
@@ -115,7 +115,7 @@ impl Store {
         }
     }
 
-    /// Creates a store for another document, which shares the file on disk with the store `robots`.
+    /// Creates a store for `document`. The new store shares the file on disk with the store `robots`.
     /// [`end_fetches`](Self::end_fetches) of either store ends the fetches of both.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl Store {
         self.cache.set_capacity(max_bytes - share);
     }
 
-    /// Returns how many bytes of memory, out of `max_bytes`, are for the page cache of the file on disk.
+    /// Returns how many bytes of memory, out of `max_bytes`, are for redb's page cache for the file on disk.
     pub fn disk_share(max_bytes: u64) -> usize {
         let share = (max_bytes / 16).clamp(MIN_PAGES.min(max_bytes / 2), MAX_PAGES);
         // `share` is at most `MAX_PAGES`.
@@ -272,11 +272,12 @@ impl Store {
     }
 }
 
-/// Minimum memory for the page cache of the file on disk, in bytes.
+/// Minimum memory for redb's page cache, in bytes.
 const MIN_PAGES: u64 = 64 * 1024;
-/// Maximum memory for the page cache of the file on disk, in bytes.
+/// Maximum memory for redb's page cache, in bytes.
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
-/// Bytes of an origin with a typical robots.txt. The store estimates from this how many origins the cache will hold.
+/// Memory for an origin with a typical robots.txt, in bytes. The store estimates from this how many origins the cache
+/// will hold.
 const TYPICAL_WEIGHT: u64 = 4096;
 /// Minimum size of a shard of the cache, in bytes, unless the whole cache is smaller. A copy that does not fit into its
 /// shard would be fetched or read from disk for each request.

@@ -135,11 +135,11 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
 }
 
 /// Returns how long connecting to the next of `left` untried addresses may take. This is an equal share of the
-/// remaining time, but at least a second, or `total` if that is less.
+/// remaining time, but at least a second (or `total`, if `total` is shorter).
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))
 }
 
-/// Most addresses that work respond faster.
+/// Most addresses that work respond within this time.
 const MIN_CONNECT: Duration = Duration::from_secs(1);

@@ -43,7 +43,7 @@ words! {
 }
 
 words! {
-    /// What happens if a site forbids a use.
+    /// What happens if a site forbids a use in a vocabulary.
     #[derive(Default)]
     pub enum VocabularyPolicy {
         /// robotgate does not read the vocabulary.

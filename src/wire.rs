@@ -280,7 +280,7 @@ impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.0.lock();
         if inner.quota == Some(0) {
-            // The caller polls `poll_head` again, which wakes the task when more bytes arrive.
+            // This registers no waker: the caller polls `poll_head` again, which wakes the task when more bytes arrive.
             return Poll::Pending;
         }
         if inner.ahead.is_empty() {

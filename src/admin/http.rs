@@ -75,7 +75,7 @@ struct Context {
     live: Arc<Live>,
     service_info: ServiceInfo,
     started: SystemTime,
-    /// Limits how many decisions run at once for requests that ask for many.
+    /// Limits how many decisions run at the same time for requests that ask for many decisions.
     deciding: Arc<Semaphore>,
     /// Limits explanations, because each takes a thread.
     explaining: Arc<Semaphore>,
@@ -89,7 +89,7 @@ type Warning = [(HeaderName, &'static str); 1];
 // === impl AdminServer ===
 
 impl AdminServer {
-    /// Creates the server for a running proxy and the service around it.
+    /// Creates the server. It shows the running proxy (`live`) and the service around the proxy (`service_info`).
     pub fn new(live: Arc<Live>, service_info: ServiceInfo) -> Self {
         let context = Context {
             live,
@@ -179,11 +179,11 @@ impl Context {
     }
 }
 
-/// Permits of the semaphores in [`Context`].
+/// How many permits the semaphores in [`Context`] have.
 const COUNTS: usize = 2;
 const DECISIONS: usize = 64;
 const EXPLANATIONS: usize = 4;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The Warning field (RFC 7234 §5.5): the response may lack the latest changes.
+/// The value of a Warning field (RFC 7234 §5.5), which says that the response may lack the latest changes.
 const NOT_LATEST: &str =
     r#"199 robotgate "the disk is slow or cannot be written now; this may not be the latest state""#;

@@ -26,8 +26,8 @@ pub struct Row {
     /// `now`.
     pub due: Due,
     pub status: Option<u16>,
-    /// When the response that applies was received or last confirmed with a 304. If none applies, when the last fetch
-    /// ended.
+    /// When the response that applies was received or last confirmed with a 304. If no response applies, this is the
+    /// end of the last fetch.
     pub fetched: Option<Timestamp>,
     /// From this time on at the latest, a request causes a new fetch.
     pub expires: Option<Timestamp>,
@@ -114,7 +114,8 @@ pub struct Forgot {
     pub origin: String,
     /// Whether anything was known about the origin.
     pub forgotten: bool,
-    /// Whether the fleet's server was told. If not, the other robotgates keep their copies. `None` without a fleet.
+    /// Whether the fleet's server was told to forget the origin. If not, the other robotgates keep their copies. `None`
+    /// without a fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_told: Option<bool>,
 }
@@ -122,7 +123,8 @@ pub struct Forgot {
 // === impl Row ===
 
 impl Row {
-    /// Creates the row for a record of the cache file, as it is at `now`. Returns `None` if the record is invalid.
+    /// Creates the row for a record of the cache file, with the state of the origin at the time `now`. Returns `None`
+    /// if the record is invalid.
     pub fn of(origin: &str, record: OriginRecord, policy: &Policy, now: SystemTime) -> Option<Self> {
         let bytes = record.copy().map(|copy| copy.bytes as usize);
         let state = under(record.outline()?, policy);
@@ -144,7 +146,7 @@ impl Row {
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
-    /// `state` must have the profile of `policy` (see `under`). `bytes` is the size of its last copy.
+    /// `state` must have the profile of `policy` (see `under`). `bytes` is the size of the last copy in `state`.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
         let copy = match answer {
@@ -283,7 +285,7 @@ pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
 
 /// Maximum length of an error's text, in bytes.
 const MAX_ERROR: usize = 512;
-/// Maximum number of uses that are shown, and of user-agents for each.
+/// Maximum number of `SiteUse` values that are shown, and of user-agents in each.
 const MAX_USES: usize = 200;
 const MAX_AGENTS: usize = 20;
 /// Maximum length of a text from a robots.txt, in bytes.

@@ -230,7 +230,8 @@ impl AuditLog {
         let mut state = self.shared.state.lock();
         let replaced = state.other.replace(sink);
         self.shared.wake(state);
-        // `replaced` is an output that was never used. Closing it can take long, so `wake` releases the lock first.
+        // `replaced` is an output that was never used. Close it only now, after `wake` has released the lock: closing
+        // can take long.
         drop(replaced);
     }
 

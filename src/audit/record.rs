@@ -55,8 +55,8 @@ macro_rules! records {
     };
 }
 
-/// Defines a struct of fields that several kinds of records share. In a record, the field with this struct must have
-/// the name of the struct's first field, because `write` writes the first value without its name.
+/// Defines a struct of fields that several kinds of records share. A record's field of such a type must have the same
+/// name as the first field of the struct, because `write` writes the first value without its name.
 macro_rules! fields {
     (
         $(#[$about:meta])*
@@ -124,7 +124,7 @@ fields! {
         pub robots_sha256: Option<Sha256>,
         /// Whether the text differs from all earlier texts of this origin that this process remembers.
         pub new_text: bool,
-        /// Until when `holds` is valid; for a failure, when robotgate may fetch again.
+        /// Until when `holds` is valid. After a failure, this is the time from which robotgate may fetch again.
         pub robots_expires: Option<Timestamp>,
         /// The end of the first failed fetch after the last success; `null` if the last fetch did not fail.
         pub failing_since: Option<Timestamp>,
@@ -177,9 +177,11 @@ records! {
         pub robots_url: &'a str,
         pub robots_status: Option<u16>,
         pub robots_sha256: Option<Sha256>,
-        /// When the copy that decided was received or last confirmed. Without a copy, when the last fetch ended.
+        /// When the copy that decided was received or last confirmed. If no copy decided, this is the end of the last
+        /// fetch.
         pub robots_fetched: Option<Timestamp>,
-        /// When the copy that decided expires. If it is expired or missing, when robotgate may fetch again.
+        /// When the copy that decided expires. If it is expired or missing, this is the time from which robotgate may
+        /// fetch again.
         pub robots_expires: Option<Timestamp>,
         /// How the copy was looked up: `hit`, `miss`, `stale`, `collapsed` or `queued`. `null` if none was needed.
         pub robots_cache: Option<&'static str>,
@@ -188,7 +190,7 @@ records! {
         pub profile: &'static str,
         /// The fields `config`, `instance`, `version` and `config_sha256`.
         pub config: &'a GenerationFields,
-        /// When the client can send the request again (`defer`).
+        /// When the client can send the request again, if the verdict is `defer`.
         pub not_before: Option<Timestamp>,
         /// Why `[pace]` refused the request, as a word of [`Cause`](crate::pace::Cause).
         pub pace_cause: Option<&'static str>,

@@ -79,7 +79,7 @@ impl ClientCertificate {
         Ok(read)
     }
 
-    /// Returns whether the certificate has not expired. TLS has checked the beginning of its validity.
+    /// Returns whether the certificate has not expired. TLS has checked that its validity has begun.
     pub fn holds(&self, now: SystemTime) -> bool {
         now <= self.not_after
     }

@@ -1,4 +1,4 @@
-//! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
+//! The credentials that clients can present: the hashes of the secrets for each name, and how a secret is verified.
 //!
 //! This module keeps no secret and does no I/O. No `Debug` output contains a hash.
 //!

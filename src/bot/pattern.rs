@@ -84,8 +84,8 @@ pub(super) fn name_at(name: &[u8], field: &[u8], at: usize) -> bool {
         && (end == field.len() || may_begin(field, end))
 }
 
-/// Returns whether `pattern` matches the whole `text`. Only the last `*` so far is ever extended, so the work is at
-/// most the product of both lengths.
+/// Returns whether `pattern` matches the whole `text`. After a mismatch, only the last `*` so far is tried with one
+/// more byte, so the work is at most the product of both lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_star = None;

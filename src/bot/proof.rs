@@ -98,7 +98,8 @@ impl AcceptedProofs {
 // === impl ProofKinds ===
 
 impl ProofKinds {
-    /// Returns how a client can present one of these proofs, in sentences for people. Empty if there is no kind.
+    /// Returns how a client can present a proof of one of these kinds, in sentences for people. Empty if no kind is
+    /// set.
     pub fn what_to_do(self) -> String {
         let all = [
             (

@@ -23,7 +23,7 @@ pub struct CheckArgs {
     overrides: Overrides,
 }
 
-/// Prints what is wrong with the configuration; or, if it can be used, warnings and that it is fine.
+/// If the configuration can be used, says so and prints warnings. Otherwise, prints what is wrong.
 pub fn run(args: &CheckArgs) -> ExitCode {
     let file = args.file.as_deref().or(args.config.as_deref());
     let sources = match args.overrides.sources(file) {

@@ -215,7 +215,8 @@ fn settings(args: &EnvArgs, client: &ClientProgram) -> Result<(String, Vec<Strin
     }
 
     let mut out = format!("# {}.", client.about);
-    // The settings of Docker, for example, are commands to copy, so the shell cannot evaluate them.
+    // If all lines are comments, the shell has nothing to evaluate. For example, the comments for Docker contain
+    // commands to copy.
     if text.lines().any(|line| !line.is_empty() && !line.starts_with('#')) {
         let _ = write!(
             out,

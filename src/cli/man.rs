@@ -21,7 +21,7 @@ enum ExampleLine<'a> {
     Section(&'a str),
     /// A line of a paragraph, without the `#` at its beginning.
     Text(&'a str),
-    /// Keys, tables and examples.
+    /// A line that the page does not join with other lines: a key, a header such as `[[bot]]`, an example or a list.
     Verbatim(&'a str),
     Blank,
 }
@@ -83,7 +83,7 @@ impl<'a> ExampleLine<'a> {
         let Some(comment) = line.strip_prefix('#') else {
             return match line {
                 "" => ExampleLine::Blank,
-                // A file can have several `[[bot]]`, whose headings would all be the same.
+                // A `[[bot]]` gets no heading: a file can have several, and their headings would all be the same.
                 _ if line.starts_with('[') && !line.starts_with("[[") => ExampleLine::Section(line),
                 _ => ExampleLine::Verbatim(line),
             };

@@ -49,7 +49,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // Wait until the thread has erased its line, or it could erase the output that follows.
+            // Wait until the thread has erased its line. Otherwise, the thread could erase the output that follows.
             let _ = thread.join();
         }
     }

@@ -105,7 +105,7 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
     let most = match (args.top, format) {
         (Some(top), _) => usize::try_from(top).unwrap_or(usize::MAX),
-        // CSV has no room for a note that rows are left out.
+        // CSV has no room for a note that rows are left out, so write all rows.
         (None, Format::Csv) => usize::MAX,
         (None, _) => ROWS,
     };

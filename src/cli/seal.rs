@@ -174,8 +174,8 @@ impl SealArgs {
         })
     }
 
-    /// Fails if root would create files in a folder of another user, or below one. That user's proxy could not use
-    /// them.
+    /// Fails if this process is root, and `folder` or a folder above it belongs to another user. That user's proxy
+    /// could not use files that root creates there.
     fn check_owner(folder: &Path) -> Result<(), SealCommandError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());

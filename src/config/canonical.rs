@@ -7,8 +7,8 @@ use toml::Table;
 
 use crate::copy::Sha256;
 
-/// What the configuration file, environment variables and `--set` set, as TOML with sorted keys, without comments and
-/// without defaults.
+/// Everything that is set in the configuration file, in environment variables or with `--set`, as TOML with sorted
+/// keys, without comments and without defaults.
 ///
 /// Two `Canonical` values always compare equal, even if their texts differ, so that [`Config`](super::Config)s with the
 /// same meaning are equal.
@@ -89,7 +89,8 @@ Disallow: /\tx
 verdict = "deny"
 "##;
 
-    /// Audit logs contain digests of such texts. So their form must not change, even if the `toml` crate does.
+    /// Audit logs contain digests of such texts. So the form of these texts must not change, even if the `toml` crate
+    /// changes.
     const CANONICAL: &str = r##"[[bot]]
 exempt-hosts = ["a.example"]
 name = "B"
@@ -132,7 +133,7 @@ default-ttl = "24h"
         assert_eq!(config.canonical.sha256(), Sha256::of(CANONICAL.as_bytes()));
         let mut again = parse(CANONICAL);
         assert_eq!(again.canonical.text(), config.canonical.text());
-        // The line numbers in `[[expect]]` cases differ, so compare only their texts.
+        // The line numbers in `[[expect]]` cases differ, so compare only the robots.txt of the case.
         assert_eq!(again.expect[0].robots, config.expect[0].robots);
         config.expect.clear();
         again.expect.clear();

@@ -15,7 +15,7 @@ pub struct Fleet {
     pub settings: FleetSettings,
     /// How fast bots may send requests while robotgate cannot use the fleet's server.
     pub on_loss: OnLoss,
-    /// Number of robotgates in the fleet, for [`OnLoss::Share`].
+    /// Number of robotgates in the fleet, by which [`OnLoss::Share`] multiplies the time between requests.
     pub size: u32,
     /// The files with the user name, the password and the key of the fleet.
     pub secret_files: Vec<PathBuf>,
@@ -24,7 +24,7 @@ pub struct Fleet {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Returns `None` if `url` is not set or invalid. `is_paced` says whether there is a `[pace]` section.
+    /// Returns `None` if `url` is missing or invalid. `is_paced` says whether there is a `[pace]` section.
     pub(super) fn read(table: &Table<'_>, is_paced: bool) -> Option<Self> {
         let mut secret_files = Vec::new();
         let address = table.parsed("url", str::parse);

@@ -44,7 +44,8 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recording {
     Nothing,
-    /// The keys that the parser looks for in this configuration; those of `[[bot]]`, for example, only if there is one.
+    /// The keys that the parser looks for in this configuration. It looks for the keys of a `[[bot]]`, for example,
+    /// only if the configuration has a `[[bot]]`.
     Requested,
     /// All keys, including those of tables that the file does not contain.
     All,

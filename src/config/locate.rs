@@ -151,8 +151,8 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the smaller range. Of two equal ones, keeps the later, because its key is deeper: `bot` and `bot[0]` both
-    /// have the range of the first `[[bot]]` header.
+    /// Keeps `range` if it contains `span` and is not larger than the best range so far. Of two equal ranges, the later
+    /// one wins, because its key is deeper: `bot` and `bot[0]` both have the range of the first `[[bot]]` header.
     fn offer(&mut self, range: Range<usize>) {
         // The range 0..0 means that a table is not written in the text. An example is `a` in `[a.b]`.
         let somewhere = range != (0..0);

@@ -117,7 +117,8 @@ pub struct Tls {
     /// The proxy's certificate chain, without the root; PEM.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// The root certificates for clients' certificates. If empty, robotgate asks clients for no certificate.
+    /// The root certificates with which robotgate checks clients' certificates. If empty, robotgate asks clients for no
+    /// certificate.
     pub client_roots: Arc<[CertificateDer<'static>]>,
 }
 
@@ -219,7 +220,7 @@ impl Tls {
     }
 }
 
-/// Error messages suggest the address `example`. It is also the result for an empty list, which is an error.
+/// Error messages suggest the address `example`. For an empty list, which is an error, the result is also `example`.
 pub(super) fn addresses(raw: List<'_>, example: SocketAddr, checker: &Checker<'_>) -> Vec<SocketAddr> {
     if raw.get_ref().is_empty() {
         checker.complain(

@@ -36,7 +36,7 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
 }
 
 /// `at` is the byte where the name of the duplicate section or key begins. Most often, somebody appended an example to
-/// a file that has the section.
+/// a file that already has the section.
 fn duplicate(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let (before, line) = (&text[..start], text[start..].lines().next().unwrap_or_default().trim());
@@ -173,8 +173,8 @@ fn listed(names: &[&str], last: &str, quote: &str) -> String {
     }
 }
 
-/// Returns the known key with the smallest edit distance, if that is small compared with the key's length. If there is
-/// none, returns the longest key with which the name begins.
+/// Returns the known key with the smallest edit distance from `name`, if this distance is small compared with the key's
+/// length. If no key is so close, returns the longest key with which `name` begins.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     let closest = known.iter().map(|key| (strsim::levenshtein(&name, key), *key)).min();

@@ -101,7 +101,8 @@ impl SourceText {
 
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = SourceText::new(name, &String::from_utf8_lossy(bytes), Path::new("/"), &[]);
-    // In the lossy text, the first invalid byte has the same offset, because only valid text is before it.
+    // `text` contains a character in place of each invalid part of `bytes`. The first invalid byte has the same offset
+    // in both, because only valid text is before it.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

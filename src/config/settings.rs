@@ -24,8 +24,8 @@ pub enum How {
     /// The values before and after: "default" if the key is not set, "no entry" if it belongs to a `[[bot]]` or
     /// `[[https.tunnel]]` that does not exist.
     Value { before: String, after: String },
-    /// A secret or the content of a named file, such as a certificate, has changed. The text says what is different,
-    /// such as `another certificate`, but does not show it.
+    /// A secret has changed, or the content of a file that the configuration names, such as a certificate. The string
+    /// says what has changed, such as `another certificate`, but does not show the content.
     Unseen(&'static str),
 }
 

@@ -47,7 +47,7 @@ impl<'c> Table<'c> {
         Self::read(checker, (String::new(), None), Some(Spanned::new(0..0, document)), read)
     }
 
-    /// Calls the closure `read`, then reports each key that it did not ask for as unknown.
+    /// Calls the closure `read`. Then reports the unknown keys: those for which the closure did not ask.
     fn read<T>(
         checker: &'c Checker<'c>,
         (name, entry): (String, Option<usize>),
@@ -118,7 +118,7 @@ impl<'c> Table<'c> {
     }
 
     pub(super) fn span(&self) -> Option<Range<usize>> {
-        // To record all keys, also read the sections that the file lacks, as if they were at 0..0.
+        // To record all keys, also read the sections that the file lacks, as if they were in the file's bytes 0..0.
         let absent = (self.checker.recording == Recording::All).then_some(0..0);
         self.raw.as_ref().map(Spanned::span).or(absent)
     }
@@ -156,7 +156,7 @@ impl<'c> Table<'c> {
             .amend(&self.name, key, |key| key.default = Some(default.into()));
     }
 
-    /// Records that a key that was read before has no default, because of another key.
+    /// Deletes the recorded default of a key that was read before, because another key disables this default.
     pub(super) fn has_no_default(&self, key: &'static str) {
         self.checker.amend(&self.name, key, |key| key.default = None);
     }

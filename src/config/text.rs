@@ -32,8 +32,8 @@ struct Part {
     /// The length of the key, in bytes.
     key: usize,
     name: Arc<str>,
-    /// `key=value` after as many spaces as `text` has bytes before it, so that the parser's ranges are also valid in
-    /// `text`.
+    /// `key=value` after as many spaces as `SourceText::text` has bytes before it, so that the parser's ranges are also
+    /// valid in that text.
     padded: String,
 }
 

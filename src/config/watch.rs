@@ -44,7 +44,7 @@ pub struct Watcher {
 
 struct Watched {
     path: PathBuf,
-    /// The known content. `None` if the file could be read neither at the last [`Watched::look`] nor since.
+    /// The known content. `None` if the last [`Watched::look`] could not read the file, and no later read could either.
     seen: Option<Vec<u8>>,
     /// Whether the last read failed.
     is_unreadable: bool,
@@ -115,7 +115,7 @@ impl Watcher {
     }
 
     /// Sets which files are watched in addition to the configuration file. If the list has changed, the current content
-    /// of its files becomes the known content. Watches again what could not be watched before.
+    /// of its files becomes the known content. Tries again to watch what could not be watched before.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Watcher {
                 .iter()
                 .any(|content| content.as_ref().map_or(true, Vec::is_empty))
             {
-                // The file is probably being written or replaced.
+                // The file is probably being written or replaced, so wait for the whole content.
                 tokio::time::sleep(QUIET).await;
                 contents = self.read().await;
             }
@@ -246,7 +246,8 @@ impl Watched {
     }
 
     /// Stores `content`, and returns whether it differs from the content before. A file that cannot be read counts as
-    /// unchanged, and causes a warning: robotgate keeps using what it read before, such as revoked secrets.
+    /// unchanged, and causes a warning: robotgate goes on using what it read before, for example a secret that has been
+    /// revoked since.
     fn take(&mut self, content: io::Result<Vec<u8>>) -> bool {
         let was_unreadable = std::mem::replace(&mut self.is_unreadable, content.is_err());
         match content {
@@ -275,14 +276,15 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Returns false for an event that only says that a file was opened or read. This module reads the files itself, so
-/// such an event would cause the next read.
+/// Returns false for an event that only says that a file was opened or read. This module reads the files itself, so if
+/// these events counted, each read would cause the next one.
 fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }
 
-/// Returns the directories that contain the file or a symbolic link in its path; if one is missing, its nearest
-/// existing ancestor. All are real paths: if a directory were watched by two paths, unwatching one would end both.
+/// Returns the directories that contain the file or a symbolic link in its path. In place of a missing directory,
+/// returns its nearest existing ancestor. All are real paths: if a directory were watched by two paths, unwatching one
+/// would end both.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut paths = vec![path.to_owned()];

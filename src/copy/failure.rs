@@ -82,7 +82,7 @@ impl Failure {
         }
     }
 
-    /// Makes the message of a network error name the origin to which a redirect led.
+    /// If this is a network error, adds to its message that a redirect led to `origin`.
     pub(crate) fn after_redirect(mut self, origin: &Origin) -> Self {
         if let FetchError::Network { text, .. } = &mut self.error {
             *text = format!("after a redirect to {origin}: {text}");

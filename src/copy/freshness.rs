@@ -37,8 +37,8 @@ impl Freshness {
     }
 }
 
-/// Returns the delay that `Retry-After` asks for (RFC 9110 §10.2.3), counted from `received`. If there
-/// are several, the longest counts, because a server in front of the site may have added its own.
+/// Returns the delay that `Retry-After` asks for (RFC 9110 §10.2.3), counted from `received`. If there are several
+/// values, the longest delay counts, because a server in front of the site may have added its own.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
     let delay = |value: &http::HeaderValue| match date(value) {
         Some(date) => Some(date.duration_since(received).unwrap_or(Duration::ZERO)),

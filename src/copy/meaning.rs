@@ -92,7 +92,7 @@ impl Fetched {
     }
 
     /// Returns what the fetch of a `tdmrep.json` says about the origin. A file longer than `max_bytes` counts as
-    /// missing, because its beginning alone can mean something else.
+    /// missing: robotgate reads only its beginning, which can mean something else than the whole file.
     pub fn meaning_as_tdmrep(&self, max_bytes: usize, policy: &Policy, at: SystemTime) -> Meaning {
         // A server error never counts as a missing file: a site that reserves its rights must not lose them because its
         // server fails.

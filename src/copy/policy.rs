@@ -27,7 +27,7 @@ pub struct Policy {
 /// What applies after failed fetches, once the last response has expired (RFC 9309 §2.3.1.4), and when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreachable {
-    /// Everything is disallowed until this long after the first failure.
+    /// How long everything is disallowed, counted from the first failure.
     pub deny_for: Duration,
     /// What applies after `deny_for`.
     pub then: Then,

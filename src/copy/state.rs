@@ -192,7 +192,7 @@ impl OriginState {
 
     /// Returns what applies to the origin at `now`: the last response until it expires, and then a denial until the
     /// origin has failed for [`deny_for`](super::Unreachable::deny_for). After that, [`then`](super::Unreachable::then)
-    /// decides, unless the egress guard refuses the origin.
+    /// decides. But while the egress guard refuses the origin, the denial does not end.
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
             return answered.answer();
@@ -206,8 +206,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer for a request that stopped waiting for a fetch: the robots.txt is unreachable. If `deny_for`
-    /// is zero and `then` is [`Then::LastCopy`], the last copy decides instead, if there is one.
+    /// Returns the answer for a request that stopped waiting for a fetch: the robots.txt is unreachable. But if
+    /// `deny_for` is zero, `then` is [`Then::LastCopy`], and there is a last copy, this copy decides.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
@@ -232,7 +232,7 @@ impl OriginState {
         self.answered.as_ref().filter(|answered| answered.is_fresh(now, policy))
     }
 
-    /// Returns the state with its next retry due immediately, if the last fetch failed.
+    /// Returns this state with one change: if the last fetch failed, the next fetch is due immediately.
     #[must_use]
     pub fn retrying_now(&self) -> Self {
         let mut state = self.clone();

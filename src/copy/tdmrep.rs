@@ -27,7 +27,7 @@ pub struct Location<'a> {
 /// What a `tdmrep.json` says about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Whether the site reserves the right to text and data mining, which forbids mining.
+    /// Whether the site reserves the right to text and data mining, and so forbids mining.
     pub reserved: bool,
     /// Number of the entry in the file, from 1.
     pub entry: u32,
@@ -102,8 +102,8 @@ impl TdmRep {
         size_of::<Self>() + size_of_val(&*self.entries) + patterns.sum::<usize>()
     }
 
-    /// Returns what the file says about a tunnel, whose path is not visible: the first entry that reserves the right,
-    /// whatever its paths, or else the first that applies to all paths.
+    /// Returns what the file says about a tunnel, whose path is not visible: the first entry that reserves the right to
+    /// mining, whatever its paths, or else the first entry that applies to all paths.
     #[must_use]
     pub fn find_any(&self) -> Option<Reservation> {
         let reserved = self.entries.iter().find(|entry| entry.reserved);
@@ -180,8 +180,8 @@ impl<'de> Visitor<'de> for RawEntry<'de> {
         f.write_str("an object")
     }
 
-    /// Of two `tdm-reservation` members, the one that reserves the right wins. Of two `location` members, the last
-    /// wins.
+    /// If an entry has two `tdm-reservation` members, the one that reserves the right to mining wins. If it has two
+    /// `location` members, the last wins.
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
         while let Some(key) = members.next_key::<Cow<'_, str>>()? {
             let value = members.next_value::<&RawValue>()?.get();

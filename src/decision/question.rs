@@ -25,7 +25,7 @@ pub struct Question {
 pub struct Subject {
     pub identity: Identity<'static>,
     /// `credential`, `certificate` or `network`; `failed` for an invalid credential. `None` if the client showed no
-    /// proof that a bot accepts.
+    /// proof that a `[[bot]]` of the configuration accepts.
     pub proof: Option<&'static str>,
     /// The name of the credential, certificate or network in the configuration. Never a secret.
     pub credential: Option<Box<str>>,
@@ -35,8 +35,9 @@ pub struct Subject {
 /// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The path is visible. `alone` means that the request is a GET or HEAD and that its header fields name no other
-    /// resource; no rule can then disallow `/robots.txt`.
+    /// The path is visible. `alone` matters only for the path `/robots.txt`: it means that the request is a GET or HEAD
+    /// without a header field (such as `X-Original-URL`) that names another resource. No rule can disallow such a
+    /// request.
     Path { alone: bool },
     /// A CONNECT. If robotgate does not intercept it, the decision applies to the origin as a whole.
     Tunnel {
@@ -189,15 +190,16 @@ impl Question {
         }
     }
 
-    /// Returns the enforcement of the configured bot (`exempt` for a host in its `exempt-hosts`), or of the terms for
-    /// other clients. A client with a wrong proof, or without a required proof, gets `enforce`. So does an unidentified
-    /// client that has a proof or sends several User-Agent fields.
+    /// Returns the enforcement of the configured bot (`exempt` for a host in its `exempt-hosts`). For other clients,
+    /// returns the enforcement in the terms. But a client with a wrong proof, or without a required proof, gets
+    /// `enforce`. So does an unidentified client that has a proof or sends several User-Agent fields.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,
             RobotsIdentity::Bot(bot) => bot.enforcement,
             RobotsIdentity::Token(_) => self.terms.enforcement,
-            // A configured bot must not evade its own enforcement, or the proof that it needs, by a second User-Agent.
+            // A configured bot must not evade its own enforcement, or the proof that it needs, by sending a second
+            // User-Agent field.
             RobotsIdentity::Wildcard | RobotsIdentity::Refused(Reason::Unidentified)
                 if self.is_plainly_unidentified() =>
             {

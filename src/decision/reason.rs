@@ -11,7 +11,8 @@ pub enum Basis {
     Configuration,
     /// The destination, or the client's proof. A replay takes such a decision from the log.
     Network,
-    /// The time and the number of requests. A replay takes such a decision from the log, but decides a `deny` again.
+    /// The time and the number of requests. A replay takes such a decision from the log, except a `deny`, which it
+    /// decides again.
     Clock,
 }
 
@@ -22,7 +23,7 @@ pub enum RefusalStatus {
     Disallowed,
     /// `refusals.unreachable-status`.
     Unreachable,
-    /// No key: the status is 403, unless the request is deferred (429) or a credential could help (407).
+    /// No key sets the status: it is 403, unless the request is deferred (429) or a credential could help (407).
     Forbidden,
 }
 
@@ -63,9 +64,9 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns one sentence for people, which does not quote the rule. For a reason that can allow or refuse,
-            /// it fits the refusal: [`Decision::sentence`](super::Decision::sentence) returns the right one for a
-            /// decision.
+            /// Returns one sentence for people, which does not quote the rule. If the reason can allow or refuse, the
+            /// sentence is about the refusal; [`Decision::sentence`](super::Decision::sentence) returns the right one
+            /// for a decision.
             pub const fn sentence(self) -> &'static str {
                 match self {
                     $(Reason::$name => $sentence,)+

@@ -7,8 +7,7 @@ use crate::{
     usage::{Label, Purposes, UsagePolicy, UseSource, UseStatement, Vocabulary},
 };
 
-/// Returns what these fields say about `purposes`. `is_bot` says whether a name in an `X-Robots-Tag` field is the
-/// bot's.
+/// Returns what `fields` say about `purposes`. `is_bot` says whether a name in an `X-Robots-Tag` field means the bot.
 pub(super) fn said(
     fields: &HeaderMap,
     policy: &UsagePolicy,
@@ -50,7 +49,7 @@ pub(super) fn said(
     said
 }
 
-/// Returns the labels in an `X-Robots-Tag` field that apply to the bot. In `examplebot: noai, noimageai`, both
+/// Returns the directives in an `X-Robots-Tag` field that forbid the bot a use. In `examplebot: noai, noimageai`, both
 /// directives apply only to `examplebot`.
 ///
 /// A colon can also follow a directive, as in `unavailable_after: 25 Jun 2010 15:00:00`. So the text before a colon

@@ -51,8 +51,8 @@ struct Ruling {
 // === impl Question ===
 
 impl Question {
-    /// Decides the question. `robots` and `tdmrep` look up the origin's robots.txt and `tdmrep.json`, and are called
-    /// only if the file matters. `prohibited` says why bots must not reach the origin.
+    /// Decides the question. `robots` looks up the origin's robots.txt, and `tdmrep` the origin's `tdmrep.json`. Each
+    /// is called only if its file matters. `prohibited` says why bots must not reach the origin.
     ///
     /// # Errors
     /// Fails if `robots` or `tdmrep` fails.
@@ -147,8 +147,8 @@ impl Question {
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // If `budget` is less than `BUDGET`, the caller decides again with `BUDGET`. If even `BUDGET` is not
-            // enough, leave the statements out, unless the request could be refused because of them.
+            // With less than `BUDGET`, return `None`: the caller then decides again with `BUDGET`. With `BUDGET`,
+            // return `None` only if the statements could make robotgate refuse the request; otherwise, leave them out.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }

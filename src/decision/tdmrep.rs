@@ -30,8 +30,8 @@ pub enum Tdmrep<'t> {
 /// What a site's `tdmrep.json` says about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TdmrepAnswer {
-    /// `None` if no entry matches the path, or if the search takes too long and the configuration only reports what the
-    /// file says.
+    /// `None` if no entry matches the path, or if the search takes too long and the configuration does not let the file
+    /// refuse requests.
     pub reservation: Option<Reservation>,
     pub sha256: Sha256,
 }
@@ -50,8 +50,8 @@ impl NeedsTdmrep {
         }
     }
 
-    /// Decides with what is known of the site's `tdmrep.json`. If that takes more work than [`BUDGET`], denies the
-    /// request, unless the configuration only reports what the file says.
+    /// Decides with what is known of the site's `tdmrep.json`. If that takes more work than [`BUDGET`], decides without
+    /// the file, or denies the request if the configuration lets the file refuse requests.
     pub fn complete(self, tdmrep: Tdmrep<'_>) -> Decision {
         match tdmrep {
             Tdmrep::Found(file, sha256) => match self.reservation(file, BUDGET) {

@@ -24,8 +24,8 @@ pub struct UsageReport {
     pub tdmrep: Option<TdmrepState>,
     /// SHA-256 of the `tdmrep.json` that was used.
     pub tdmrep_sha256: Option<Sha256>,
-    /// Whether enforced lines of the robots.txt forbid a use for some paths only, so that robotgate cannot decide a
-    /// tunnel.
+    /// Whether the robots.txt forbids a purpose of the bot for some paths only, in a vocabulary that the configuration
+    /// enforces. robotgate then cannot decide a tunnel, because it does not see the path.
     #[serde(skip)]
     pub(crate) is_partial: bool,
 }
@@ -96,8 +96,8 @@ impl Question {
         (!purposes.is_empty()).then(|| Box::new(UsageReport::new(purposes)))
     }
 
-    /// Adds what the robots.txt says about the path; a reading that forbids a use wins. Returns `None` and leaves the
-    /// report incomplete if that takes more work than `budget`.
+    /// Adds what the robots.txt says about the path. If it forbids a use for any reading of the path, the use counts as
+    /// forbidden. Returns `None` and leaves the report incomplete if that takes more work than `budget`.
     pub(super) fn add_usage_of_path(
         &self,
         report: &mut UsageReport,
@@ -182,7 +182,7 @@ impl Decision {
         let Some(report) = self.usage.as_deref_mut() else {
             return;
         };
-        // In a tunnel, whose path is unknown, ignore lines that forbid a use of some paths only.
+        // In a tunnel, whose path is unknown, ignore lines that forbid a use for some paths only.
         let counts = |said: &&UseStatement| {
             let is_of_some_paths = report.is_partial && !said.allowed && matches!(said.source, UseSource::Line(_));
             !is_of_some_paths
@@ -225,7 +225,8 @@ impl Decision {
         response_fields::said(response, &self.question.terms.usage, purposes, is_bot)
     }
 
-    /// Adds what the origin's response says. Returns whether the response forbids a use and no earlier statement did.
+    /// Adds what the origin's response says. Returns `true` if the response forbids a use, and no earlier statement
+    /// forbids any.
     pub fn add_said(&mut self, said: &[UseStatement]) -> bool {
         let Some(report) = &mut self.usage else {
             return false;

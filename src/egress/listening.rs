@@ -58,8 +58,8 @@ impl FromIterator<SocketAddr> for Listening {
     }
 }
 
-/// Returns whether a socket on `listener` accepts connections to all addresses of this machine in the family of
-/// `there`.
+/// Returns whether a socket on `listener` accepts connections to all addresses of this machine that have the IP version
+/// of `there`.
 fn accepts_for(listener: IpAddr, there: IpAddr) -> bool {
     listener.is_unspecified() && (listener.is_ipv6() || there.is_ipv4())
 }

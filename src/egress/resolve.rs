@@ -114,8 +114,8 @@ impl Resolver {
                 }
             }
         };
-        // Do not cache addresses without an IPv4 address: the query for it may have failed, so the next lookup should
-        // ask again.
+        // If none of the addresses is IPv4, do not cache them: the query for IPv4 addresses may have failed, so the
+        // next lookup should ask again.
         if found.addresses.iter().any(IpAddr::is_ipv4) {
             self.0.found.insert(name.clone(), found.clone());
         }

@@ -86,8 +86,8 @@ impl Special {
         })
     }
 
-    /// Returns whether a host name in `egress.allow` allows addresses of this kind. For other kinds, the list must have
-    /// the network: whoever controls a subdomain could point it to a metadata service, for example.
+    /// Returns whether a host name in `egress.allow` allows addresses of this kind. For other kinds, `egress.allow`
+    /// must list the network, because whoever controls a subdomain could point it to a metadata service, for example.
     pub(super) fn is_opened_by_name(self) -> bool {
         matches!(self, Self::Loopback | Self::Private | Self::Carrier)
     }

@@ -63,8 +63,8 @@ impl<'t> HistoryTables<'t> {
         })
     }
 
-    /// Adds a version. Or, if the version that the origin had at the time of `seen` has the same text, updates that
-    /// version. Also updates `bytes`, the size of the history.
+    /// If the version that the origin had at the time of `seen` has the same text, updates this version. Otherwise,
+    /// adds a version. Also updates `bytes`, the size of the history.
     pub(super) fn note(&mut self, seen: &Sighting, bytes: &mut u64) -> Result<(), FileError> {
         let (origin, at) = (&*seen.origin, micros_since_1970(seen.at));
         let sha256 = seen.text.map(|text| text.sha256.0);

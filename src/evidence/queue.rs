@@ -1,4 +1,5 @@
-//! The queue of the texts and the answers of sites that wait to be written. Also remembers what is in the file already.
+//! The queue of what the writer thread has to write: texts, and what sites answered. Also remembers what the file
+//! already contains.
 
 use std::{
     collections::HashMap,
@@ -27,7 +28,7 @@ pub(super) struct Queue {
     callers: Vec<oneshot::Sender<bool>>,
     /// For texts in the file, the day on which this process last recorded their use. Can be incomplete, to save memory.
     known: HashMap<Sha256, u32>,
-    /// The answers of sites that wait to be written.
+    /// What sites answered, as far as it still has to be written.
     seen: Vec<Sighting>,
     /// By the hash of the origin: its last answer, and the day on which this process recorded it. Can be incomplete.
     noted: HashMap<u64, (Option<SeenText>, u32)>,

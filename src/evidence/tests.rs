@@ -208,7 +208,7 @@ async fn after_the_file_is_deleted_texts_are_stored_again() {
     let evidence = bench.start();
     put(&evidence, "a").await.expect("stored");
     fs::remove_file(bench.options().path).expect("removed");
-    // The store may have the deleted file open for a moment.
+    // The store may still have the deleted file open for a moment.
     for number in 0.. {
         put(&evidence, &number.to_string()).await.expect("stored");
         put(&evidence, "a").await.expect("stored");
@@ -311,7 +311,7 @@ fn an_origin_has_a_version_for_each_text_that_follows_another() {
         (other, Some("1"), 25),
         (A, None, 30),
         (A, Some("1"), 40),
-        // Another robotgate, which shares the file, records the answers of the seconds 15 and 35 late.
+        // The answers of the seconds 15 and 35 come late, from another robotgate that shares the file.
         (A, Some("1"), 15),
         (A, Some("2"), 50),
         (A, None, 35),

@@ -293,7 +293,7 @@ impl<'a> StatementRow<'a> {
     }
 }
 
-/// Maximum length of a user-agent's name in characters.
+/// Maximum length of the name in a user-agent line, in characters.
 const MAX_NAME: usize = 200;
 /// Maximum length of a losing rule or of a statement's value, in characters.
 const MAX_TEXT: usize = 2000;

@@ -78,7 +78,7 @@ impl Hop {
         })
     }
 
-    /// Builds the request. With an `etag`, it asks for the document only if it has changed.
+    /// Builds the request. With an `etag`, the request asks for the document only if the document has changed.
     ///
     /// # Errors
     /// Fails if a value is not allowed in a request.
@@ -103,7 +103,7 @@ fn without_secrets(url: &str) -> String {
     let authority = shown.split_once("//").map_or(shown, |(_, authority)| authority);
     match shown.rsplit_once('@') {
         Some((_, host)) => format!("…@{host}{left_out}"),
-        // The `?` or `#` may belong to a password, so leave out its beginning too.
+        // The `?` or `#` may belong to a password, so leave out the beginning of the password too.
         None if rest.contains('@') && !authority.contains(['/', '\\']) => "…".to_owned(),
         None => format!("{shown}{left_out}"),
     }

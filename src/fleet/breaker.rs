@@ -8,7 +8,7 @@ pub(super) enum Breaker {
     /// The client calls the fleet's server. A failed call that began before the `last` counted failure does not count,
     /// so that a single stall of the server does not open the breaker.
     Closed { failures: u32, last: Option<Instant> },
-    /// The client makes no calls. A probe is due at `until`.
+    /// The client makes no calls. At `until`, a probe tests whether the server can be used.
     Open { until: Instant, pause: Duration },
     /// A probe is running, and the client makes no other calls.
     HalfOpen { pause: Duration },
@@ -58,7 +58,7 @@ impl Breaker {
         true
     }
 
-    /// Returns whether this opened the breaker.
+    /// Opens the breaker if it is closed, and returns whether it was.
     pub(super) fn call_refused(&mut self, now: Instant) -> bool {
         let was_closed = self.is_closed();
         if was_closed {

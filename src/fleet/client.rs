@@ -130,7 +130,8 @@ impl FleetClient {
         self.breaker.lock().is_closed()
     }
 
-    /// If this is true, a request that comes now would probably wait in vain too.
+    /// Returns whether a request that comes now would probably get no answer either, because a call has just failed or
+    /// the breaker is not closed.
     pub(super) fn has_just_failed(&self) -> bool {
         self.breaker.lock().has_failed_since(Instant::now() - self.call_timeout)
     }
@@ -227,7 +228,7 @@ impl FleetClient {
         });
     }
 
-    /// Also writes to the fleet's server, because without writes no robotgate can take a lease.
+    /// Connects, and tests whether the fleet's server accepts writes: without them, no robotgate can take a lease.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;

@@ -51,7 +51,7 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 struct Unread(AtomicUsize);
 
-/// A stream that fails once more than [`MAX_UNREAD`] bytes are [`Unread`].
+/// A stream that fails as soon as more than [`MAX_UNREAD`] bytes are [`Unread`].
 struct Bounded {
     stream: Box<dyn Stream>,
     unread: Arc<Unread>,

@@ -2,8 +2,8 @@
 //! fleet forget an origin, or an origin has asked for a pause.
 //!
 //! Anybody who can publish on the server's channel can repeat a message. So the last two kinds carry the server's time
-//! and, if the robotgates share a key, a tag. A robotgate ignores such a message if it is too old, from before the
-//! robotgate's subscription, or not newer than the last one of the same kind and origin.
+//! and, if the robotgates share a key, an HMAC as a tag. A robotgate ignores such a message if it is too old, from
+//! before the robotgate's subscription, or not newer than the last one of the same kind and origin.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 

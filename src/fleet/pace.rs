@@ -1,7 +1,7 @@
 //! Limits how fast the robotgates of a fleet together send requests to a site. The fleet's server hands out slots, the
 //! times at which requests may be sent, and keeps the pauses that origins have asked for.
 //!
-//! Robotgates and the server exchange durations, so their clocks may differ. The stored values carry no tag, so anybody
+//! Robotgates and the server exchange durations, so their clocks may differ. The stored values have no HMAC, so anybody
 //! who can write to the server can change them. But the scripts ignore values that are too large.
 
 use std::{
@@ -37,7 +37,7 @@ pub(crate) struct NextSlot {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reserves the next slot at an origin, which cannot be given back. Returns `None` if the fleet's server gives no
+    /// Reserves the next slot at an origin. A slot cannot be given back. Returns `None` if the fleet's server gives no
     /// valid answer within `time_left`, or has just failed to answer another request.
     pub(crate) async fn reserve(
         &self,
@@ -61,7 +61,7 @@ impl Fleet {
         is_sound.then_some(slot)
     }
 
-    /// Reserves nothing. Returns `None` if the fleet's server gives no valid answer.
+    /// Returns when the next slot is, without reserving it. `None` if the fleet's server gives no valid answer.
     pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<NextSlot> {
         let answer = self.ask_for_slot(origin, gap, -1, self.client.call_timeout).await?;
         let [_, wait, pause] = numbers(&answer)?;
@@ -110,8 +110,8 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // The request may have been sent before this robotgate knew of the last incident. So report it as older by
-            // `NEWS`, or it would begin a new incident.
+            // This robotgate may have sent the request before it knew that the site is busy. So report the request as
+            // older by `NEWS`; otherwise, the response could begin a new incident (see `pace::backoff`).
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
@@ -160,9 +160,9 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]";
 
 /// Reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the pause
-/// (`until`), when the last incident `began`, and the number `n` of incidents that began without a `Retry-After` and
-/// are not forgotten yet. Ignores values that no script writes, such as a pause of more than a day, because one of them
-/// could stop the robotgates forever.
+/// (`until`), when the last incident `began` (see `pace::backoff`), and the number `n` of incidents that began without
+/// a `Retry-After` and are not forgotten yet. Ignores values that no script writes, such as a pause of more than a day,
+/// because one of them could stop the robotgates forever.
 const STATE: &str = "
 local function number(text, largest)
   local value = type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') and tonumber(text)

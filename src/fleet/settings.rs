@@ -170,7 +170,7 @@ impl FromStr for Address {
         };
         let info = plain.into_connection_info().map_err(|error| match url.scheme() {
             "unix" => AddressError::Socket,
-            // The crate appends the name of the kind of the error.
+            // The crate `redis` appends the kind of the error to the text.
             _ => AddressError::Other(error.to_string().replace(" - InvalidClientConfig", "")),
         })?;
         let tls_name = match info.addr() {

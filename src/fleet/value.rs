@@ -108,7 +108,8 @@ pub(super) fn decode(
     }
 }
 
-/// Returns a longer time than the copy is valid, because the ETag of an expired copy is still useful.
+/// Returns how long the fleet's server keeps the copy: longer than the copy is valid, because the ETag of an expired
+/// copy is still useful.
 pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
     let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
     left.unwrap_or_default().min(LONGEST_LIFE) + DAY

@@ -116,9 +116,9 @@ pub(super) struct Span {
 // === impl Span ===
 
 impl Span {
-    /// Chooses the finest resolution that has all counts between `from` and `until` of the question, or else hours, and
-    /// then the shortest step with at most `MAX_POINTS` points. The report can have two points more, because both ends
-    /// are rounded to the step.
+    /// Chooses the finest resolution that has all counts between `from` and `until` of the question, or hours if none
+    /// has. Then chooses the shortest step with at most `MAX_POINTS` points. The report can have two points more,
+    /// because both ends are rounded to the step.
     pub(super) fn of(question: &HistoryQuestion<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);

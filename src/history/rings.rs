@@ -208,7 +208,8 @@ impl Ring {
         // If the clock was set back, drop the spans after `at`, because their time will be counted again.
         self.slots.retain(|slot| slot.at <= at);
         let oldest = (at + step).saturating_sub(self.resolution.spans() * step);
-        // After a restart, a span can have two slots, one from each run. So the number of slots is limited too.
+        // After a restart, a span can have two slots, one from each run. So limit the number of slots too, not only
+        // their age.
         while self.slots.len() as u64 > self.resolution.spans()
             || self.slots.front().is_some_and(|slot| slot.at < oldest)
         {
@@ -261,8 +262,8 @@ fn weight(name: &str) -> usize {
 /// Maximum length of a rule or of a bot's name in a refusal, in bytes. A longer one is cut, so that one site or client
 /// cannot use up the room for names.
 const MAX_TEXT: usize = 128;
-/// Maximum number of sites, and of refusals, that the current span counts. One more entry would double the memory of
-/// its map.
+/// Maximum number of sites, and of refusals, that the current span counts. One more would double the memory of the map
+/// that counts them.
 pub(super) const MAX_CURRENT: usize = 4096 / 8 * 7;
 /// If a minute would bring the current hour above [`MAX_CURRENT`], the hour is first cut to these limits.
 const CUT: SlotLimits = SlotLimits {

@@ -1,4 +1,4 @@
-//! The history as text: one JSON object, with every name once.
+//! The history as text: one JSON object. Each name, such as that of a site or a bot, occurs in it only once.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -29,7 +29,7 @@ struct Saved {
     slots: Vec<Vec<SavedSlot>>,
 }
 
-/// The counts of one second, minute or hour, with an index in `names` for each name.
+/// The counts of one second, minute or hour, with indices in `names` in place of names.
 #[derive(Serialize, Deserialize)]
 struct SavedSlot {
     at: u64,

@@ -143,8 +143,8 @@ fn decisions_are_counted_in_their_second_minute_and_hour() {
     );
     proxy.decides("Acme", A, Reason::NoRule, 16);
     proxy.sample(3700);
-    // No sample comes after second 3700, so its 16 decisions are in a minute and an hour that have not ended. The
-    // report has to count them, too.
+    // The sample of second 3700 is the last one, so the 16 decisions in it are in a minute and an hour that have not
+    // ended. The report has to count them, too.
     for (from, until, now, step, counts) in [
         (0, 120, 3700, 60, &[7, 8][..]),
         (3600, 3720, 200_000 - 113_600, 60, &[0, 16]),
@@ -463,7 +463,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
             assert!(slot.refusals.len() <= limits.refusals);
         }
     }
-    // The maximum size of all slots, if there are one and a half times as many kinds of decision as reasons.
+    // The maximum size of all slots, if decisions have at most 1.5 times as many kinds as there are reasons.
     type Bot = (Arc<str>, counts::ByVerdict);
     type Site = (Arc<str>, SiteCounts);
     type Refused = (Refusal<Arc<str>>, u32);
@@ -488,7 +488,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
         let counted = state.rings.counting(resolution);
         assert!(counted.into_iter().all(|entries| entries <= MAX_CURRENT), "{counted:?}");
     }
-    // The slots leave out most sites, but the totals do not.
+    // The slots leave out most sites, but the totals contain the decisions of all sites.
     drop(state);
     let found = proxy.report(0, 3600, 3599, By::Site);
     let total: u64 = totals(&found).iter().map(|(_, total)| total).sum();
@@ -531,7 +531,7 @@ fn refusals_over_the_counting_limit_store_no_names() {
     proxy.sample(0);
     let bytes = proxy.history.0.lock().names.bytes();
     assert!(bytes < 5000 * 64, "{bytes}");
-    // A refusal that was counted before is still counted.
+    // For a rule that already has a count, further refusals are still counted.
     proxy.refuses("Acme", A, "Disallow: /7".to_owned());
     proxy.sample(1);
     let found = proxy.report(0, 60, 59, By::Verdict);

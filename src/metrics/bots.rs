@@ -45,7 +45,7 @@ impl Decisions {
         counts.map(|counted| counted.count).sum()
     }
 
-    /// Returns the count of every possible result, also of those that never occurred.
+    /// Returns the count of each combination of verdict, reason, enforcement and forwarding, also if it is zero.
     pub(super) fn iter(&self) -> impl Iterator<Item = Counted> {
         let all = Verdict::ALL.into_iter().flat_map(|verdict| {
             Reason::ALL

@@ -164,7 +164,7 @@ words! {
         Timeout = "timeout",
         /// The response was incomplete or unreadable.
         Broken = "broken",
-        /// Bots must not reach the address.
+        /// Bots must not reach the site or the target of its redirect.
         Prohibited = "prohibited",
         /// The fetch was slow. robotgate ended it to make room for other fetches.
         GaveWay = "gave-way",

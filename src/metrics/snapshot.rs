@@ -11,14 +11,14 @@ pub struct Snapshot {
     /// 1 at the start, and one more after each successful reload.
     pub generation: u64,
     pub draining: bool,
-    /// For each limit of `[proxy]` that is counted, its key and how many times it was exceeded.
+    /// For some limits of `[proxy]`: the key, and how many times clients exceeded the limit.
     pub limits: Vec<(&'static str, u64)>,
     pub memory: Memory,
     /// Memory that the `tdmrep.json` files use.
     pub tdmrep_bytes: u64,
     /// Requests that wait for their turn at a site.
     pub pace_waiting: usize,
-    /// For each state of a robots.txt, the number of origins in memory.
+    /// For each kind of answer, such as `rules` or `unreachable`, the number of origins in memory to which it applies.
     pub copies: Vec<(&'static str, u64)>,
     /// `None` if copies are only kept in memory.
     pub disk: Option<DiskUse>,
@@ -31,8 +31,8 @@ pub struct Snapshot {
     pub fleet_connected: Option<bool>,
     pub leaves: usize,
     pub connections_max: usize,
-    /// For each limit of one client that the process's limit of open files can lower, its key and the limit that
-    /// applies.
+    /// The limits for one client that are lower than configured if the process may open too few files: the key of each,
+    /// and the limit that applies.
     pub client_limits: [(&'static str, usize); 3],
     pub fetches_max: usize,
     pub authority_ends: Option<SystemTime>,
@@ -47,7 +47,8 @@ pub struct Snapshot {
 /// How much room the robots.txt copies take on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskUse {
-    /// Approximate size of the texts and records in the cache file. `None` while the file cannot be used.
+    /// Approximate size of the robots.txt texts and the records in the cache file. `None` while the file cannot be
+    /// used.
     pub bytes: Option<u64>,
     pub max_bytes: u64,
     /// Number of origins whose robots.txt copies wait to be written.

@@ -166,7 +166,7 @@ fn forbidden_uses_are_counted_once_for_each_vocabulary() {
     decision.usage = Some(Box::new(usage));
     meter.decided(&decision);
     meter.decided(&without);
-    // Each vocabulary counts once for a decision, even if it forbids AI training twice.
+    // A decision is counted once for each vocabulary, even if the vocabulary forbids AI training twice.
     let forbids = |vocabulary| said(vocabulary, Purpose::AiTrain, false, VocabularyPolicy::Report);
     let mut decision = decision;
     decision.add_said(&[Vocabulary::ContentUsage, Vocabulary::XRobotsTag, Vocabulary::XRobotsTag].map(forbids));

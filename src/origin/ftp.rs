@@ -1,7 +1,7 @@
 //! The path of an `ftp://` URL, and its form in commands to the server (RFC 1738 §3.2).
 //!
-//! A path is refused if it has something that some servers are known to read differently, such as `..` or an escaped
-//! slash ([`FtpPathError`]). Otherwise, the decision could be about another file than the one that is fetched.
+//! A path is refused if it contains something that servers are known to interpret in different ways, such as `..` or an
+//! escaped slash ([`FtpPathError`]). Otherwise, the decision could be about another file than the one that is fetched.
 
 use super::readings::escaped_octet;
 

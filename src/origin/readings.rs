@@ -1,6 +1,6 @@
 //! The ways to read a request's path and query: as sent, as normalized by RFC 3986, and, with `robots.strict-paths` or
 //! for FTP, as common servers interpret them (`strict`). The proxy decides on all of these readings, so that no
-//! spelling that they cover evades a rule. Over HTTP, it forwards the bytes as sent.
+//! spelling that the readings cover evades a rule. Over HTTP, it forwards the bytes as sent.
 
 mod strict;
 
@@ -13,7 +13,7 @@ pub use self::strict::Strict;
 /// Each begins with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings<'a> {
-    /// The path and query as sent. Only an empty path becomes `/`, as in Google's parser (`GetPathParamsQuery`).
+    /// The path and query as sent, except that an empty path becomes `/`, as in Google's parser (`GetPathParamsQuery`).
     pub sent: Cow<'a, [u8]>,
     /// The normalized path (RFC 3986 §6.2.2): `%7e` becomes `~`, `%2f` becomes `%2F`, `é` becomes `%C3%A9`, and `/./`
     /// and `/../` are resolved. `None` if that changes nothing.

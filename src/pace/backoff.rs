@@ -53,7 +53,8 @@ impl Backoff {
         self.until = self.until.max(Some(until));
     }
 
-    /// Returns whether earlier incidents no longer count: no pause lasts, and the next one is as short as the first.
+    /// Returns whether earlier incidents no longer count: there is no pause now, and the next pause is as short as the
+    /// first one.
     pub(super) fn is_forgiven(&self, now: Instant) -> bool {
         let quiet_for = self.until.map(|until| now.checked_duration_since(until));
         let forgiven_after = match self.unspecified {
@@ -64,13 +65,13 @@ impl Backoff {
     }
 }
 
-/// The pause after the first incident without a `Retry-After`. It doubles with each further one.
+/// The pause after the first incident without a `Retry-After`. Each further incident of this kind doubles it.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(60);
 /// The longest pause, with or without a `Retry-After`.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// If no incident begins for this time after a pause, the next pause is as short as the first one.
 pub(crate) const QUIET: Duration = Duration::from_secs(30 * 60);
-/// Maximum share by which jitter lengthens a pause. It never shortens one.
+/// Jitter lengthens a pause by at most this share of it, and never shortens a pause.
 pub(crate) const JITTER: f64 = 0.1;
 
 #[cfg(test)]

@@ -98,8 +98,8 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.until().is_some_and(|until| until > now)
     }
 
-    /// Gives the first waiting request its turn, or refuses a request that is too late, or returns when to call this
-    /// again.
+    /// Gives the first waiting request its turn, or refuses a request whose deadline comes before its turn, or returns
+    /// when to call this again.
     pub fn next(&mut self, now: Instant) -> Step<T> {
         let Some(first) = self.queue.first() else {
             return Step::Idle;
@@ -187,7 +187,8 @@ impl<K: Eq, T> Limiter<K, T> {
         (at > now).then_some(Later { at, cause })
     }
 
-    /// Returns whether a new limiter would decide the same. `longest_gap` is the longest gap that a request can have.
+    /// Returns whether a new limiter would do the same as this one. `longest_gap` is the longest gap that a request can
+    /// have.
     pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
         let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)

@@ -17,8 +17,8 @@ pub struct Policy {
     /// The longest `Crawl-delay` that robotgate obeys.
     pub crawl_delay_max: Duration,
     pub beyond_max: BeyondMax,
-    /// Maximum time for which a request waits for its turn. A request is refused as soon as it is known that its turn
-    /// will not come by then.
+    /// Maximum time for which a request waits for its turn. robotgate refuses a request as soon as it knows that the
+    /// turn will come later than this.
     pub max_wait: Duration,
     /// Maximum number of waiting requests, over all origins.
     pub max_waiting: usize,

@@ -392,11 +392,13 @@ fn a_request_that_is_taken_out_would_join_again_behind_the_other_bots() {
     for (bot, gap) in [('a', 1), ('b', 2), ('c', 4), ('c', 8)] {
         queue.push(bot, limits(gap), now, gap);
     }
-    // One request of each other bot, and the other request of `c`, would go before this request of `c`.
+    // If this request of `c` joined again, one request of each other bot and the other request of `c` would come before
+    // it.
     let (ahead, taken) = queue.take(|waiter| waiter.owner == 4).expect("it waits");
     let gaps = |ahead: Option<queue::Ahead>| ahead.map(|ahead| (ahead.first, ahead.others));
     assert_eq!((taken.owner, gaps(ahead)), (4, Some((seconds(1), seconds(2 + 8)))));
-    // `a` has no other request, so only one request of each other bot would go before this request of `a`.
+    // `a` has no other request. So if this request of `a` joined again, only one request of each other bot would come
+    // before it.
     let (ahead, taken) = queue.take(|waiter| waiter.owner == 1).expect("it waits");
     assert_eq!((taken.owner, gaps(ahead)), (1, Some((seconds(2), seconds(8)))));
     assert_eq!(

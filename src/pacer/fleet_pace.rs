@@ -154,7 +154,7 @@ impl FleetPace {
             .max_by_key(|later| later.at)
     }
 
-    /// Returns the limits while the fleet's server cannot be used, or `None` if `on-loss` is `refuse`.
+    /// Returns the limits that apply while the fleet's server cannot be used, or `None` if `on-loss` is `refuse`.
     fn without_server(&self, limits: PaceLimits) -> Option<PaceLimits> {
         let gap = self.on_loss.gap(limits.gap, self.size)?;
         Some(PaceLimits { gap, ..limits })

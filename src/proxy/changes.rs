@@ -113,7 +113,8 @@ impl ChangeNotes {
     }
 
     fn work(&self) {
-        // Wakes `finish`. If a comparison panics, also clears `is_running`, so that the next change starts a thread.
+        // When this is dropped, it wakes `finish`. If a comparison has panicked, it also clears `is_running`, so that
+        // the next change starts a thread.
         let _ended = Ended(self);
         while let Some((change, is_closing)) = self.next() {
             let compared = (!is_closing).then(|| change.compare());
@@ -299,7 +300,7 @@ fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'
     })
 }
 
-/// Sets `cut` if something is left out.
+/// Returns the changed rules of each group for the log. Sets `cut` if it leaves something out.
 fn groups<'f>(found: &'f LineChanges, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     let mut left = MAX_RULES;
     let mut rules = |rules: &[ChangedRule]| -> (Vec<ChangedRule>, bool) {
@@ -351,7 +352,7 @@ const MAX_EXAMPLES: usize = 5;
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules in the log line of one change.
 const MAX_RULES: usize = 100;
-/// Maximum length of a rule, and of another line's value, in the log, in bytes.
+/// Maximum length of a rule in the log, and of the value of any other line, in bytes.
 const MAX_RULE: usize = 200;
 /// Maximum length of an agent's name in the log, in bytes.
 const MAX_NAME: usize = 100;

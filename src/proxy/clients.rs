@@ -33,7 +33,7 @@ pub(super) struct Clients {
     mask: ArcSwapOption<ClientMask>,
     /// Permits for telling clients why their connection is refused. Without a permit, the client gets no response.
     pub(super) early_error: Arc<Semaphore>,
-    /// Maximum number of connections, of requests and of fetches of one client that the limit of open files allows.
+    /// The limit of open files allows one client at most this many connections, as many requests, and as many fetches.
     share: usize,
 }
 
@@ -150,7 +150,8 @@ impl Clients {
         limits.connections.min(self.table.lock().room)
     }
 
-    /// Returns the limits of one client that the limit of open files can lower: the key and the limit that applies.
+    /// Returns the limits for one client that also depend on the limit of open files: the key of each, and the limit
+    /// that applies.
     pub(super) fn client_limits(&self, limits: &ClientLimits) -> [(&'static str, usize); 3] {
         [
             (Limit::ClientConnections, limits.client_connections),
@@ -283,8 +284,8 @@ pub(super) fn kept_connections(files: usize) -> usize {
 fn files_for(connections: usize) -> usize {
     let without_kept = connections.saturating_mul(2).saturating_add(OTHER_FILES);
     let mut files = without_kept;
-    // With more files, robotgate also keeps more idle connections, which need files. The loop ends, because the number
-    // of idle connections has a maximum.
+    // If the process may open more files, robotgate also keeps more idle connections, which need open files themselves.
+    // The loop ends, because the number of idle connections has a maximum.
     loop {
         let needed = without_kept.saturating_add(2 * kept_connections(files));
         if needed == files {
@@ -307,8 +308,8 @@ fn key_of(address: IpAddr) -> IpAddr {
 const MINUTE: Duration = Duration::from_secs(60);
 /// A table with fewer clients than this is not searched for clients to forget.
 const MANY: usize = 1024;
-/// Number of files for other purposes than client connections and idle connections to origins: logs, robots.txt copies,
-/// name servers and fetches.
+/// Number of open files, including sockets, for other purposes than client connections and idle connections to origins:
+/// for logs, stored robots.txt copies, requests to name servers, and fetches.
 const OTHER_FILES: usize = 64;
 /// The limit of open files allows a number of connections. One client may use 1/`SHARES` of them.
 const SHARES: usize = 4;

@@ -299,7 +299,7 @@ impl Exchange {
     }
 
     /// Logs that the bot does not get the origin's response, and returns the refusal to send instead. If this fails,
-    /// the bot must get neither.
+    /// the bot must get neither the response nor the refusal.
     pub(super) async fn withdraw(
         &mut self,
         withdrawal: Withdrawal,

@@ -273,8 +273,9 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
 }
 
 /// Counts a fetch as a request to `origin`. If the fetch ended with a 429 or 503, pauses requests to the site that sent
-/// this status. But if a redirect led to another file than the site's own `document`, pauses requests to `origin`
-/// instead, so that `origin` cannot slow down another site by a redirect.
+/// this status. This can be another site, to which `origin` redirected. But if the redirect led to another file than
+/// the `document` of that site, pauses requests to `origin` instead, so that `origin` cannot slow down that site by a
+/// redirect.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
     // Note the request again, so that the pace counts from the end of the fetch: connecting may have taken a while.
     pacer.note_request(origin);

@@ -55,8 +55,8 @@ pub(super) fn log_malformed(connection: &ClientConnection, error: &dyn fmt::Disp
 // === impl Head ===
 
 impl Head {
-    /// Reads a head, and waits at most `idle` for its first byte. Only then calls `limits`, so that a reload also
-    /// applies to idle connections.
+    /// Reads a head, and waits at most `idle` for its first byte. Calls `limits` only when this byte has arrived, so
+    /// that a reload also applies to idle connections.
     pub(super) async fn read(
         wire: &Wire,
         idle: Duration,
@@ -144,8 +144,8 @@ impl Head {
         self.bytes = out;
     }
 
-    /// Replaces the value of the Host field. If the request target names a host, `host` is spelled as there, because
-    /// pingora requires that both are equal byte for byte.
+    /// Replaces the value of the Host field. If the request target names a host, `host` has to be in the spelling of
+    /// the target, because pingora requires the field to equal the host in the target byte for byte.
     fn set_host(&mut self, host: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
         for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
@@ -188,7 +188,7 @@ impl ScannedHead {
             return Err(HeadError::TooLarge(limits.bytes));
         }
         let head = &bytes[..len];
-        // pingora cannot read longer names.
+        // pingora cannot read field names longer than `MAX_NAME`.
         if len > MAX_NAME && request.headers.iter().any(|field| field.name.len() > MAX_NAME) {
             return Err(HeadError::Syntax("a field name is longer than 64 KiB"));
         }

@@ -57,7 +57,8 @@ pub(super) async fn serve(
         (proxy.handshake_timeout, proxy.limits.http2_resets)
     };
     let client = context.connection.client;
-    // Make the certificate before responding to the CONNECT, so that the client gets an error response if that fails.
+    // Make the certificate before responding to the CONNECT, so that the client gets an error response if the
+    // certificate cannot be made.
     let server_config = match server_config(&origin.host, leaves, context).await {
         Ok(server_config) => server_config,
         Err(error) => {

@@ -127,7 +127,7 @@ pub(crate) fn decide_from_memory(generation: &Generation, question: Question) ->
     Some(decision)
 }
 
-/// Returns the `tdmrep.json` that `state` contains, if any. The state must be known.
+/// Returns the `tdmrep.json` that `state` contains, if any. `state.is_known()` must be true.
 fn tdmrep_of(state: &OriginState) -> Tdmrep<'_> {
     let copy = state.current();
     let file = copy.and_then(|copy| Some(Tdmrep::Found(copy.tdmrep.as_deref()?, copy.sha256)));
@@ -144,7 +144,8 @@ async fn with_tdmrep(
     let can_refuse = generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]);
     let found = match look_up(store, generation, requester, undecided.origin()).await {
         Ok((found, _)) => found,
-        // If `tdmrep.json` files cannot refuse requests, a failed lookup must not refuse any either.
+        // With this configuration, a `tdmrep.json` never causes a refusal, so a failed lookup must not cause a refusal
+        // either.
         Err(_) if !can_refuse => return Ok(undecided.complete(Tdmrep::NotAsked)),
         Err(error) => return Err(error.into()),
     };

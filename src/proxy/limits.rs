@@ -185,7 +185,8 @@ impl Allowance {
         }
     }
 
-    /// Uses one unit, or returns `false` if none is left. Within `time`, `amount` units refill.
+    /// Takes 1 from the allowance, or returns `false` if less than 1 is left. The allowance refills from 0 to `amount`
+    /// within `time`.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);
         self.at = now;

@@ -270,8 +270,8 @@ fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    // Admin listeners come first, because a program that waits for robotgate to start may wait only for a listener for
-    // bots.
+    // Admin listeners come first: a program may wait only until a listener for bots is open, and then use the admin
+    // listeners too.
     admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 

@@ -59,7 +59,7 @@ pub(super) enum Broken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Up {
     Content,
-    /// All content has been passed to the connection to the origin, which still has to send some of it.
+    /// robotgate has read all content from the client, but may still have to send some of it to the origin.
     Ending,
     Sent,
     /// The origin does not accept the rest of the request, but may still respond.
@@ -70,7 +70,7 @@ enum Up {
 enum Down {
     Head,
     Content,
-    /// The whole response has been passed to the connection to the client, which still has to send some of it.
+    /// robotgate has read the whole response from the origin, but may still have to send some of it to the client.
     Ending(Relayed),
 }
 

@@ -143,7 +143,8 @@ impl OwnResponse {
             cause: &detail,
             summary: &detail,
             todo: match problem {
-                // The advice for this error does not fit here: it is about requests to sites.
+                // The advice for this error is about requests to sites, but this request was for one of robotgate's own
+                // pages.
                 Problem::InternalSite(_) => "",
                 _ => problem::what_to_do_about(error),
             },
@@ -208,7 +209,7 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // `Queued` does not occur here, because such a lookup has no copy to send.
+            // `Queued` does not occur: a request whose fetch is still queued gets no cached response.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };

@@ -1,5 +1,5 @@
-//! Passes the numbers of decisions, how sites answered, and the latest refusals to [`crate::history`] at regular
-//! intervals, so that a request only adds to counters.
+//! At regular intervals, tells [`crate::history`] how many decisions there were and how sites answered, and passes the
+//! latest refusals to it. So a request only has to add to counters.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -14,7 +14,7 @@ use crate::{
 
 pub struct Sampler {
     live: Arc<Live>,
-    /// The number of the last refusal that the history has.
+    /// The last refusal that was passed to the history, by its number in [`crate::audit::Tail`].
     refusal: u64,
 }
 

@@ -16,8 +16,8 @@ pub(super) struct SeenTexts {
 // === impl SeenTexts ===
 
 impl SeenTexts {
-    /// Records the digests from before and after a fetch. Returns whether the text has changed to one that was not
-    /// recorded for this origin.
+    /// Records the digests of the robots.txt before and after a fetch. Returns whether the text has changed to one that
+    /// was not recorded for this origin.
     pub(super) fn note(&self, origin: &Origin, before: Option<Sha256>, after: Option<Sha256>) -> bool {
         let key = |digest| self.hasher.hash_one((origin, digest));
         if let Some(before) = before {

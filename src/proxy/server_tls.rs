@@ -95,7 +95,7 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
         rustls::Error::InvalidCertificate(CertificateError::BadEncoding) => {
             ServerTlsError::Damaged(tls.certificate.clone())
         }
-        // `openssl x509 -req` creates such a certificate, unless it gets extensions.
+        // `openssl x509 -req` creates certificates of version 1, unless it is told to add extensions.
         rustls::Error::InvalidCertificate(error) if error.to_string().contains("UnsupportedCertVersion") => {
             ServerTlsError::Version(tls.certificate.clone())
         }

@@ -140,7 +140,7 @@ impl Streams {
     }
 
     /// Counts a request that begins, and tells the client if it is the last one allowed on this connection. Returns
-    /// `false` if too many run, so that robotgate must not serve it.
+    /// `false` if too many requests run, so that robotgate must not serve this one.
     fn begin(&self) -> bool {
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
             // Keep `left` from wrapping around.

@@ -41,7 +41,8 @@ impl MemoryShares {
         }
     }
 
-    /// Returns whether bots need `tdmrep.json` files. If not, only the answers to operators' questions need them.
+    /// Returns whether bots need `tdmrep.json` files. If not, only the API needs them, for questions that name the
+    /// purpose `tdm`.
     pub(super) fn is_for_bots(&self) -> bool {
         self.tdmrep != FOR_QUESTIONS
     }
@@ -132,8 +133,8 @@ fn holds(state: &OriginState) -> Option<&'static str> {
 /// Minimum memory for the `tdmrep.json` files in bytes, unless half of `cache.max-bytes` is less. Several files of the
 /// maximum size have to fit, because a file that does not fit is fetched for each request.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
-/// Memory for the files in bytes, in addition to `cache.max-bytes`, if only operators' questions need them.
-/// `is_for_bots` relies on this being less than what the files get if bots need them.
+/// Memory for the files in bytes, in addition to `cache.max-bytes`, if only the API needs them. `is_for_bots` relies on
+/// this being less than what the files get if bots need them.
 const FOR_QUESTIONS: u64 = 256 * 1024;
 
 #[cfg(test)]

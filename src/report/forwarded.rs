@@ -1,5 +1,5 @@
-//! Remembers forwarded requests of bots with purposes. If the site's response then forbids the use, the report counts
-//! the request as refused.
+//! Remembers forwarded requests of bots with purposes (what they use content for). If the site's response then forbids
+//! such a purpose, the report counts the request as refused.
 
 use std::{collections::HashMap, time::SystemTime};
 
@@ -24,7 +24,7 @@ pub(super) struct Request {
 // === impl Forwarded ===
 
 impl Forwarded {
-    /// Adds the request if the site's response can still forbid the use.
+    /// Adds the request if the site's response can still forbid a purpose of the bot.
     pub(super) fn add(&mut self, record: &Record<'_>) {
         let Some(id) = &record.id else { return };
         let can_end = record.forwarded == Some(true) && record.usage.is_some();

@@ -91,7 +91,7 @@ pub(super) enum LogLine<'a> {
     Record(Box<Record<'a>>),
     /// A record of an unknown kind that does not fit into [`Record`].
     Other,
-    /// A line in the place of an erased one.
+    /// A line that somebody put in the place of an erased one (see `docs/seal.md`).
     Erased,
     Empty,
     Unreadable,
@@ -130,7 +130,8 @@ pub fn time_of(line: &[u8]) -> Option<SystemTime> {
 // === impl Record ===
 
 impl Record<'_> {
-    /// Returns whether all times are between 1970 and 9999, and a decision has all required fields.
+    /// Returns whether all times are between 1970 and 9999 and, if the record is a decision, all required fields are
+    /// there.
     fn is_plausible(&self) -> bool {
         let mut times = [Some(&self.time), self.failing_since.as_ref()].into_iter().flatten();
         let required = [

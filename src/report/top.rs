@@ -22,9 +22,9 @@ pub(super) struct Top {
 #[derive(Debug)]
 pub(super) struct Largest {
     pub(super) rows: Vec<(Key, OutcomeCounts)>,
-    /// The requests of all other keys.
+    /// The requests of all keys that are not in `rows`.
     pub(super) others: OutcomeCounts,
-    /// The number of other keys, without those that [`Top`] removed.
+    /// The number of keys that are not in `rows`, without those that [`Top`] removed.
     pub(super) other_keys: usize,
     /// By how much a count can be too small, as in [`Top::missed`]. 0 if the counts are exact.
     pub(super) missed: u64,

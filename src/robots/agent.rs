@@ -81,8 +81,8 @@ impl<'a> Agent<'a> {
         self.find(path, usize::MAX).0
     }
 
-    /// Decides like [`decide`](Self::decide), but returns `None` if that searches more than `budget` bytes for patterns
-    /// with wildcards. Subtracts the searched bytes from `budget`.
+    /// Decides like [`decide`](Self::decide), but returns `None` if this has to search more than `budget` bytes of the
+    /// path because of patterns with wildcards. Subtracts the searched bytes from `budget`.
     ///
     /// The budget counts bytes and not time, so that the result is the same on every machine.
     ///
@@ -168,7 +168,8 @@ impl<'a> Agent<'a> {
         lines.usage_lines(self.robots.body(), self.choice(), &path)
     }
 
-    /// Returns everything that the file says to the agent about use, for a tunnel whose paths are not visible.
+    /// Returns everything that the file says to the agent about the use of content, for a tunnel whose paths are not
+    /// visible.
     #[must_use]
     pub fn usage_of_site(&self) -> SiteUsage<'a> {
         let lines = self.robots.usage_lines();
@@ -184,8 +185,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Decides on `path`, and returns how many bytes were searched for patterns with wildcards. If that is more than
-    /// `budget`, the decision is not valid.
+    /// Decides on `path`, and returns how many bytes of the path were searched because of patterns with wildcards. If
+    /// these are more than `budget`, the decision is not valid.
     fn find(&self, path: &[u8], budget: usize) -> (Match, usize) {
         match self.robots.profile {
             Profile::Google => self.find_spelled(path, budget),
@@ -200,7 +201,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Does the same as [`find`](Self::find), but takes `path` as it is, and makes no exception for `/robots.txt`.
+    /// Does the same as [`find`](Self::find), but does not normalize `path`, and makes no exception for `/robots.txt`.
     fn find_spelled(&self, path: &[u8], budget: usize) -> (Match, usize) {
         let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);

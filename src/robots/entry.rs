@@ -90,8 +90,8 @@ impl PatternEntry<u32> {
         }
     }
 
-    /// Records the number of entries from the parent to this entry, at most [`DISTANCE`]. If the parent is farther
-    /// away, a search first goes to the entry at that distance, and from there to the parent.
+    /// Records the number of entries from the parent (see [`super::index`]) to this entry, at most [`DISTANCE`]. If the
+    /// parent is farther away, a search first goes to the entry at that distance, and from there to the parent.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -132,8 +132,8 @@ impl<W: Offset> PatternEntry<W> {
         self.shape() >= Shape::Wild
     }
 
-    /// Returns the number of entries from the parent ([`super::index`]) to this entry, at most [`DISTANCE`]. `None` if
-    /// there is no parent.
+    /// Returns the number of entries from the parent (see [`super::index`]) to this entry, at most [`DISTANCE`]. `None`
+    /// if there is no parent.
     pub(super) fn parent(&self) -> Option<usize> {
         match self.link & DISTANCE {
             0 => None,

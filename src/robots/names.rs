@@ -43,8 +43,8 @@ pub(super) struct Mention {
 // === impl Names ===
 
 impl Names<u32> {
-    /// `mentions` must be in the order of the file. `set_of` returns the number of the set of rules for a list of
-    /// groups.
+    /// `mentions`, the places where the file names agents, must be in the order of the file. `set_of` returns the
+    /// number of the set of rules for a list of groups.
     pub(super) fn new(mut mentions: Vec<Mention>, text: &[u8], mut set_of: impl FnMut(&[u32]) -> u32) -> Self {
         mentions.sort_by(|a, b| caseless(a.of(text), b.of(text)));
         let mut groups = Vec::new();

@@ -36,8 +36,8 @@ impl PathIndex {
         path_index
     }
 
-    /// Returns false only if `tail` cannot match the path without the first `from` bytes. `tail` is a pattern from its
-    /// first `*` on.
+    /// Returns false only if `tail` cannot match what follows the first `from` bytes of the path. `tail` is a pattern
+    /// from its first `*` on.
     pub(super) fn may_match(&self, tail: &[u8], from: usize) -> bool {
         let mut from = from;
         for piece in tail.split(|byte| *byte == b'*').take(PIECES) {

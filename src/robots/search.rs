@@ -26,8 +26,8 @@ pub(super) struct Search<'a> {
     filter: Option<PairFilter>,
     /// Set only when a search that took too long is repeated.
     path_index: Option<&'a PathIndex>,
-    /// Number of bytes that were searched for patterns with wildcards. Once it exceeds `budget`, no more of these
-    /// patterns are matched.
+    /// Number of bytes of the path that were searched because of patterns with wildcards. Once it exceeds `budget`, no
+    /// more of these patterns are matched.
     searched: usize,
     budget: usize,
 }
@@ -54,8 +54,8 @@ impl<'a> Search<'a> {
         self.searched
     }
 
-    /// Returns whether the search took so long that it can have skipped patterns, and has to be repeated
-    /// [`with`](Self::with) an index.
+    /// Returns whether the search has become so long that it skips the remaining patterns with wildcards. It then has
+    /// to be repeated [`with`](Self::with) an index.
     pub(super) fn is_long(&self) -> bool {
         self.path_index.is_none() && self.searched > LONG
     }
@@ -192,8 +192,8 @@ impl<'a> Search<'a> {
 /// A search of up to this number of bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// How many patterns (the first, its parent and so on) are compared with the path one by one, before `shared` is
-/// computed to skip some.
+/// How many patterns without wildcards are compared with the path one by one, before the search computes which of the
+/// others it can skip.
 const SHALLOW: usize = 4;
 
 /// Looking up the bucket of a pair takes as long as testing this many buckets one after the other.

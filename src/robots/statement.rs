@@ -128,12 +128,13 @@ pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> i
     })
 }
 
-/// User-agent lines in a row.
+/// The current row of user-agent lines (`open`), and the last row that has ended (`ended`). [`statements`] says what
+/// ends a row.
 #[derive(Default)]
 struct Run<'a> {
     open: Vec<AgentLine<'a>>,
-    /// The last complete row. The statements that apply to it share this list, because a file can have thousands of
-    /// statements and of user-agent lines.
+    /// The statements that apply to this row share this list, because a file can have thousands of statements and of
+    /// user-agent lines.
     ended: Arc<[AgentLine<'a>]>,
 }
 

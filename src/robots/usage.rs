@@ -1,8 +1,9 @@
 //! How a site allows its content to be used, according to its robots.txt: `Content-Usage` (draft-ietf-aipref-attach-05
 //! with the labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
 //!
-//! A line about use applies to the last row of user-agent lines above it; see [`super::statements`]. If a rule
-//! disallows a path, what these lines say about the path means nothing. Callers of this module have to check that.
+//! A line about use applies to the agents that the nearest user-agent lines above it name; see [`super::statements`].
+//! If a rule disallows a path, what these lines say about the path means nothing. Callers of this module have to check
+//! that.
 
 mod values;
 
@@ -36,7 +37,8 @@ pub struct SiteUsage<'a> {
     lines: Vec<&'a UsageLine>,
 }
 
-/// What the file says about each use, in the order of [`Vocabulary::labels`]. `None` if it says nothing.
+/// What the file says about each use, in the order of [`Vocabulary::labels`]. `None` for a use that it does not
+/// mention.
 type Preferences = [Option<Preference>; MAX_LABELS];
 
 /// Whether a site allows a use of its content, and which line says so.
@@ -62,7 +64,7 @@ pub struct SitePreference {
 #[derive(Debug, Default)]
 pub(super) struct UsageLines {
     lines: Box<[UsageLine]>,
-    /// The rows of user-agent lines above the lines about use.
+    /// The user-agent lines that say to whom the lines about use apply.
     runs: Box<[Run]>,
     /// The patterns in the lines about use, followed by the zeros that [`Head::at`] needs.
     patterns: Box<[u8]>,
@@ -80,7 +82,7 @@ pub(super) struct UsageBound {
     agents: usize,
 }
 
-/// User-agent lines in a row: the offset of each value in the file, and its length.
+/// A row of user-agent lines (see [`super::statements`]): the offset of each value in the file, and its length.
 type Run = Box<[(u32, u32)]>;
 
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +160,7 @@ impl UsageBound {
         self.agents += 1;
     }
 
-    /// Counts a line other than a rule or a user-agent line, if it can be about the use of content.
+    /// `line` is neither a rule nor a user-agent line. Counts it if it can be about the use of content.
     pub(super) fn add_other(&mut self, line: &[u8]) {
         let line = trim(line);
         if begins(line, b"content-") {
@@ -256,7 +258,7 @@ impl UsageLines {
         lines
     }
 
-    /// Calls `add` for each line that applies, except `Content-Usage` lines with a shorter pattern than an earlier one.
+    /// Calls `add` for each line that applies, except a `Content-Usage` line after another one with a longer pattern.
     /// Passes `true` if the line replaces the earlier `Content-Usage` lines, because its pattern is longer.
     fn search(
         &self,
@@ -313,8 +315,8 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns whether the line's pattern matches `path`, or `None` if the budget does not suffice. Only matching the
-    /// part of a pattern from its first `*` on takes from the budget.
+    /// Returns whether the line's pattern matches `path`, or `None` if the budget does not suffice. Takes from the
+    /// budget only for the part of the pattern from its first `*` on.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {

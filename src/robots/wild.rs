@@ -3,7 +3,7 @@
 
 use memchr::{memchr, memmem};
 
-/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, it must match all of `path`.
+/// Returns whether `tail`, which begins with a `*`, matches the start of `path`, or all of `path` if `to_end` is set.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
     loop {

@@ -79,7 +79,8 @@ impl Sealer {
 
     pub fn state(&self) -> SealState {
         let running = self.running.lock();
-        // A thread that did not panic ends only after `close` has taken it out of `running`.
+        // `close` takes the thread out of `running` before it lets the thread end. So if the thread has ended but is
+        // still there, it has panicked.
         let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
         SealState {
             lines: self.shared.lines.load(Ordering::Relaxed),

@@ -11,7 +11,7 @@ use crate::copy::Sha256;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// Number of lines that are as they were sealed.
+    /// Number of lines that were not changed after they were sealed.
     pub same: u64,
     /// Number of lines that replace an erased line and name its hash.
     pub erased: u64,

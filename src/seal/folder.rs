@@ -51,7 +51,8 @@ impl Folder {
         }
     }
 
-    /// Reads the full tile if the partial one was removed because the tile has become full.
+    /// Reads the hashes of a tile or bundle. If a partial one was removed because it has become full, reads the full
+    /// one.
     pub(super) fn hashes(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
         let prefix = prefix(name);
         for found in [name, name.full()] {

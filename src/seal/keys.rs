@@ -86,7 +86,8 @@ impl Chain {
 
     pub(super) fn checkpoint(&self, folder: &Folder) -> Result<(Vec<u8>, Checkpoint, &VerifierKey), SealError> {
         let Some(bytes) = folder.read(CHECKPOINT)? else {
-            // This folder had a checkpoint. A new tree would contradict the checkpoints that were handed out before.
+            // A folder with a position or a rotation had a checkpoint. Do not call it empty: a new tree would
+            // contradict the checkpoints that were handed out before.
             return Err(match folder.read(POSITION)?.is_some() || !self.rotations.is_empty() {
                 true => SealError::Damaged(folder.path(CHECKPOINT)),
                 false => SealError::Empty(folder.0.clone()),

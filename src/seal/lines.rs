@@ -116,7 +116,8 @@ pub(crate) fn erased_entry(line: &[u8]) -> Option<Sha256> {
 }
 
 /// Finds the files of the log to seal, the oldest first: each given path, and its rotated files in the same folder.
-/// Leaves out copies, and files in which [`identify`] finds no record with a time.
+/// Leaves out files in which [`identify`] finds no record with a time. Of files with the same first line, such as a
+/// file and its compressed copy, returns only one.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
     let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
@@ -131,13 +132,13 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
             };
             let Some(file) = file else { continue };
             match files.iter_mut().find(|known| known.first == file.first) {
-                // Of a file and its copy, prefer the uncompressed one, because compression may still be running.
+                // Prefer a file to its compressed copy, because the compression may still be running.
                 Some(known) if is_gz(&known.path) => *known = file,
                 Some(_) => {}
                 None => files.push(file),
             }
         }
-        // A rotation during the listing can hide a file from it, so list again until nothing changed.
+        // If the log is rotated during the listing, a file can be missing in `names`. List again until nothing changes.
         if tries.next().is_none() || list()? == names {
             // If only one path was given, it is the newest file. Sort the others by the numbers in their names first,
             // then by time, because a clock can have been set back.

@@ -27,8 +27,9 @@ pub struct Proven {
     pub proof: String,
 }
 
-/// Makes a proof for each line in `logs` whose record has this id, for the checkpoint in the file `older` or else for
-/// the folder's current one. Also returns the number of lines with this id that the checkpoint does not cover.
+/// Makes a proof for each line in `logs` whose record has this id. The proofs use the checkpoint in the file `older`,
+/// or the folder's current one if `older` is `None`. Also returns the number of lines with this id that the checkpoint
+/// does not cover.
 ///
 /// # Errors
 /// Fails if no line has the id, if no trusted key signed the checkpoint, if the checkpoint covers none of these lines

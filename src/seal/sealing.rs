@@ -63,8 +63,8 @@ pub fn seal(
     let before = writer.sealed;
     let (mut walk, mut entry) = writer.start(logs, go_on)?;
     let mut sealed = folder.entries(entry, before);
-    // The sealed lines that may come later in the log, by their hash: the number of the first entry with this hash, and
-    // how many of the entries with this hash were not found in the log yet.
+    // The sealed lines that may come later in the log. For each hash: the number of the first entry with this hash, and
+    // how many entries with this hash were not found in the log yet.
     let mut elsewhere: HashMap<Sha256, (u64, u64)> = HashMap::new();
     while let Some(hash) = walk.next_entry(entry)? {
         match sealed.next().transpose()? {

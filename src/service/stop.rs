@@ -48,7 +48,7 @@ impl Stop {
 /// `aborted` is the number of exchanges aborted before the stop; `None` if the stop does not wait for exchanges.
 pub(super) async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
-    // End the fetches first, because the logs need their records.
+    // End the fetches before closing the logs, so that the logs get the records of the fetches.
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
     let _ = tokio::time::timeout(MAX_WAIT, live.generation().finish_changes()).await;
     let cut_off = aborted.map(|before| live.metrics().aborted() - before);

@@ -99,8 +99,8 @@ impl Notifier {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
-    /// Tells systemd's watchdog, if it is on, regularly that the daemon is alive. Before each message, a new task has
-    /// to run, so the messages stop if all worker threads are blocked.
+    /// If systemd's watchdog is on, tells it regularly that the daemon is alive. Before each message, a new task has to
+    /// run, so the messages stop if all worker threads are blocked.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;

@@ -30,8 +30,8 @@ pub(super) struct CachedOrigin {
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
-/// A cached origin and its approximate memory in bytes. The weight must not change while the cache holds the origin,
-/// because the cache subtracts it from its total on removal.
+/// A cached origin, and its weight: the approximate memory that it takes, in bytes. The weight must not change while
+/// the cache holds the origin, because the cache subtracts the weight from its total when it removes the origin.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) cached: Arc<CachedOrigin>,

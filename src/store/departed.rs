@@ -1,5 +1,5 @@
-//! The counts of origins that have left the cache, until [`Store::take_tallies`](super::Store::take_tallies) reads
-//! them.
+//! Keeps what was counted for origins that have left the cache, until
+//! [`Store::take_tallies`](super::Store::take_tallies) reads it.
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -145,7 +145,7 @@ impl Disk {
         let turn = turn.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            // Keep the permit until the read ends, even if the request no longer waits for it.
+            // Keep the permit until the read ends, even if the request no longer waits for the result.
             let _turn = turn;
             shared.read_file(|file| file.read(&name))
         });
@@ -217,7 +217,7 @@ impl Disk {
         matches!(tokio::time::timeout(MAX_FLUSH, flushed).await, Ok(Ok(())))
     }
 
-    /// Runs `work` on the file, and blocks the thread until it ends.
+    /// Runs `work` on the file, and blocks the thread until `work` ends.
     pub fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         self.shared.read_file(work)
     }
@@ -268,9 +268,10 @@ const COPIES: DatabaseKind<CopyFile> = DatabaseKind {
     wrap: CopyFile::new,
 };
 const MAX_FLUSH: Duration = Duration::from_secs(10);
-/// Most reads find the data in the page cache and take microseconds, so a few threads are enough.
+/// Most reads take microseconds, because they find the data in the page cache of redb or of the system. So a few
+/// threads are enough.
 const MAX_READERS: usize = 8;
-/// Page cache of a subcommand, in bytes.
+/// Maximum size of redb's page cache in a subcommand, in bytes.
 const READER_CACHE: usize = 16 * 1024 * 1024;
 
 #[cfg(test)]

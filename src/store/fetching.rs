@@ -38,7 +38,8 @@ struct FetchInProgress<'a, F: Fetch> {
 }
 
 impl Store {
-    /// Does nothing if the requester has reached its limit of fetches: a later request then starts the fetch.
+    /// Fetches the robots.txt in the background. Does nothing if another fetch already runs, or if the requester has
+    /// reached its limit of fetches: a later request then starts the fetch.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         if cached.fetching.load(Ordering::Relaxed) {
             return;
@@ -177,7 +178,8 @@ impl Store {
             let traced = fetcher.fetch(&permit, document, origin, etag.as_deref()).await;
             let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
             match is_unchanged && cached.state.load().etag().is_none() {
-                // The site answered 304, but an operator made robotgate forget the robots.txt during the fetch.
+                // The site answered 304, but an operator made robotgate forget the robots.txt during the fetch. So
+                // fetch the whole file.
                 true => fetcher.fetch(&permit, document, origin, None).await,
                 false => traced,
             }

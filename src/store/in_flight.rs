@@ -274,7 +274,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // If two handles are dropped at the same time, each drop can see the other's reference, as with this clone.
+        // If two handles are dropped at the same time, each drop can see the other handle's reference to the fetch.
+        // This clone has the same effect.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

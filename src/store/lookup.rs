@@ -156,7 +156,7 @@ impl Store {
         for (origin, cached) in held.chain(self.in_flight.cache()) {
             let before = cached.state.rcu(|state| state.after_jump(&jump));
             let state = cached.state.load_full();
-            // Otherwise, the next start would read uncorrected times.
+            // Write the corrected state to disk, so that the next start does not read uncorrected times there.
             if let Some(disk) = self
                 .disk
                 .as_ref()

@@ -26,8 +26,8 @@ pub struct Tallied {
     pub failed: u64,
     /// The other forwarded requests that the origin answered.
     pub answered: u64,
-    /// The sum of the times to the first byte of the `answered` requests (for a tunnel, to connect), without
-    /// robotgate's own waits, in microseconds.
+    /// How long the `answered` requests took in total, in microseconds: each until the first byte of its response, or,
+    /// for a tunnel, until robotgate was connected. Without robotgate's own waits.
     pub micros: u64,
 }
 

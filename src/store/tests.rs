@@ -250,7 +250,7 @@ fn answered(status: u16, body: &str) -> Fetched {
     Fetched::Response(OriginResponse::new(status, body))
 }
 
-/// Returns whether the rules of `body` decide.
+/// Returns whether `body` is the robots.txt by which robotgate decides.
 fn holds(lookup: &Lookup, body: &str) -> bool {
     let copy = lookup.answer(&POLICY).copy().cloned();
     copy.is_some_and(|copy| {

@@ -42,7 +42,7 @@ pub struct Rejection {
     pub client: IpAddr,
     /// The last User-Agent that the client sent in a CONNECT in which it rejected a certificate.
     pub user_agent: Option<String>,
-    /// The origin of the last rejection.
+    /// The origin to which the client wanted to connect when it last rejected a certificate.
     pub origin: String,
     pub kind: RejectionKind,
     pub first: SystemTime,

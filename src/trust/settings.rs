@@ -116,7 +116,7 @@ impl ClientSettings {
 
     /// Replaces the placeholders in `text`.
     ///
-    /// `{roots}` is the file that a client uses instead of the system's root certificates, and `{replaces}` a shell
+    /// `{roots}` is the file that a client uses instead of the system's root certificates, and `{replaces}` is a shell
     /// comment about that file. Placeholders with `-text` stand for strings in programs, most others for shell words.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {

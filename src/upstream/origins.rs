@@ -65,8 +65,8 @@ pub struct OriginConnection {
 impl Origins {
     /// Creates an empty set. Certificates are verified against the file `roots`.
     ///
-    /// Keeps at most about `max` idle HTTP/1.1 connections. If there are about `max` HTTP/2 connections, a new one
-    /// closes an idle one.
+    /// Keeps at most about `max` idle HTTP/1.1 connections. If there are about `max` HTTP/2 connections, opening
+    /// another connection closes one that is idle.
     pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -123,7 +123,8 @@ impl Origins {
                         reused,
                     });
                 }
-                // Many machines cannot reach IPv6 addresses, so the fault of an earlier address says more.
+                // Many machines cannot reach IPv6 addresses, so the fault of an earlier address says more than
+                // `Unroutable`.
                 Err(Fault::Unroutable) if number > 0 => *tried = earlier,
                 Err(fault) => last = fault,
             }
@@ -246,7 +247,7 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// The idle time, as in [`SharedConnection::open`], of an HTTP/2 connection that is not shared.
+/// How long an HTTP/2 connection that is not shared may be without streams (`idle` in [`SharedConnection::open`]).
 const ALONE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -136,7 +136,8 @@ impl<T: Keep> Pool<T> {
     }
 }
 
-/// Removes many connections at a time, so that this search is rare.
+/// Removes the half of the shard's connections that would expire first. Removing many at a time makes the search for
+/// them rare.
 fn older_half<T>(shard: &mut HashMap<PoolKey, Vec<Idle<T>>>) -> Vec<Idle<T>> {
     let mut ends: Vec<Instant> = shard.values().flatten().map(|idle| idle.until).collect();
     if ends.is_empty() {

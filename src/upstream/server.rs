@@ -239,7 +239,8 @@ impl Server {
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Repeat {
         let (again, is_unanswered) = match self {
             Self::Http1(server) => (Repeat::Never, server.bytes_read() == 0),
-            // If the HTTP/2 connection is still open, the origin has received this request and reset its stream.
+            // If the HTTP/2 connection is still open, the origin has received this request and reset its stream, so it
+            // may have processed the request.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
             Self::Ftp(_) => (Repeat::Never, false),
         };

@@ -70,7 +70,8 @@ impl Sharing {
         self.servers.of(key).get_mut(key)?.existing(content, now)
     }
 
-    /// Decides how a request gets a connection. Waits if another request is just opening one that both could share.
+    /// Decides how a request gets a connection. Waits if another request is just opening a connection that both could
+    /// share.
     pub async fn next_step(&self, key: &PoolKey, content: bool) -> NextStep<'_> {
         for _ in 0..MAX_WAITS {
             let made = {

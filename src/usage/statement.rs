@@ -29,7 +29,7 @@ pub enum UseSource {
     Field(&'static str),
 }
 
-/// Why a request is refused because of a bot's purposes.
+/// A refusal because of what the bot uses content for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseRefusal {
     Forbidden(UseStatement),
@@ -92,7 +92,7 @@ impl UseStatement {
         (self.vocabulary, self.label, self.purpose) == (other.vocabulary, other.label, other.purpose)
     }
 
-    /// Returns whether the statement forbids the use and its vocabulary is enforced.
+    /// Returns whether the statement forbids the use, and the configuration enforces the statement's vocabulary.
     #[must_use]
     pub fn refuses(&self) -> bool {
         !self.allowed && self.policy == VocabularyPolicy::Enforce

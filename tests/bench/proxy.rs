@@ -39,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match &arguments[..] {
-        // The benchmark starts its own program as these processes.
+        // With these arguments, the benchmark starts its own program as the origin or the bare proxy.
         [role, folder] if role == "--origin" => proxy::origin::run(folder.as_ref()),
         [role, address] if role == "--bare" => proxy::bare::run(address),
         _ => proxy::run::run(&arguments),

@@ -1,4 +1,5 @@
-//! `https://` URLs in absolute form over plain proxy HTTP are forwarded over TLS, and decided like other URLs.
+//! Clients can send the proxy requests for `https://` URLs in absolute form, without TLS. These requests are forwarded
+//! over TLS, and decided like others.
 
 use crate::support::{Certificate, Gate, NAME, Origin, ROBOTS, Reply, Step, allowed, failed, refused};
 

@@ -138,7 +138,7 @@ fn the_table_of_rows_covers_every_reason_and_every_kind_of_answer() {
         let late = of_site(LATE_ROWS, site.name).then_some(site.holds_late);
         first.into_iter().chain(late)
     });
-    // The kind of `inside.example`, which is in rows but not in `SITES`.
+    // Rows with `inside.example` expect this kind of answer. `SITES` does not contain this site.
     let kinds = kinds.chain(["egress"]);
     // No decision is based on a copy that has expired: robotgate fetches it first.
     let kinds = kinds.chain(["expired"]);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use robotgate::bot::{AcceptedProofs, AgentPattern, Bot, Bots, Cause, Enforcement, Identity};
 
-/// User-Agent fields, each with its product token or the reason why there is none, if no bot is configured.
+/// User-Agent fields. Each has the product token that robotgate finds in it without configured bots, or the reason why
+/// robotgate finds none.
 const FIELDS: &[(&str, Result<&str, Cause>)] = &[
     // Libraries and tools.
     ("curl/8.5.0", Ok("curl")),

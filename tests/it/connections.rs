@@ -192,8 +192,8 @@ async fn a_broken_connection_does_not_break_the_retry_of_a_fetch() {
         .reply("/rules.txt", Reply::ok("text/plain", ROBOTS).after(&latch))
         .reply("/break", Reply::script([Step::Break]));
     let origin = origin.spawn().await;
-    // This robots.txt redirects to `origin`, whose rules robotgate already has. So requests to `origin` can share
-    // connections with the fetch.
+    // This robots.txt redirects to `origin`. During this fetch, robotgate already has the robots.txt of `origin`, so it
+    // also forwards requests to `origin`, which can share connections with the fetch.
     let other = Origin::start()
         .reply("/robots.txt", Reply::redirect(&origin.url("/rules.txt")))
         .anything("page")

@@ -14,7 +14,7 @@ use crate::{
 
 const DASHBOARD: &str = include_str!("../../conf/grafana.json");
 const ALERTS: &str = include_str!("../../conf/prometheus-alerts.yml");
-/// A metric about exceptions from interception exists only if there is one.
+/// A metric about exceptions from interception exists only if the configuration has such an exception.
 const TUNNEL: &str = "[[https.tunnel]]\nhost = \"bank.example\"\nreason = \"pins\"\nuntil = 2100-01-01\n";
 
 #[tokio::test]
@@ -172,7 +172,7 @@ fn every_panel_has_a_description_and_uses_the_chosen_source() {
     }
 }
 
-/// Returns the names of the labels in a selector or a sample. `text` begins after its `{`.
+/// Returns the names of the labels in a selector or a sample, of which `text` is the part after the `{`.
 fn labels(text: &str) -> impl Iterator<Item = &str> {
     let (inside, _) = text.split_once('}').expect("labels end");
     // Values contain no comma.

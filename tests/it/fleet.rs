@@ -38,8 +38,8 @@ fn fetches(origin: &Origin, host: &str) -> usize {
         .count()
 }
 
-/// Returns whether a call to the server has failed, as happens on a very busy machine. Such an attempt says nothing
-/// about what the gates share, so the test repeats it.
+/// Returns whether a call to the server has failed, as happens on a very busy machine. In this case, a test learns
+/// nothing about what the gates share, and tries again.
 async fn has_failed_calls(gates: &[&Gate]) -> bool {
     for gate in gates {
         if fleet(gate).await["errors"] != 0 {

@@ -1,5 +1,5 @@
-//! `robotgate health` against running and stopped gates. Also tests that variables and options still apply after a
-//! reload, and the configuration that containers begin with.
+//! `robotgate health` against running and stopped gates. Also tests that environment variables and `--set` still apply
+//! after a reload, and that the configuration for containers is valid.
 
 use crate::support::{CliOutput, Gate, Signal, wait};
 

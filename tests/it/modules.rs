@@ -30,7 +30,7 @@ const IMPURE: [&str; 16] = [
     "Instant::now",
 ];
 
-/// A path in the code, with the number of its line (the first line if it is in a `use`).
+/// A path in the code, with the number of its line. For a path in a `use`, that is the line in which the `use` begins.
 type Named = (usize, String);
 
 #[test]

@@ -1,4 +1,5 @@
-//! A client that does not trust the authority: the log has its address and how to fix it.
+//! A client that does not trust the authority: the log names the client's address, and the command that shows how to
+//! make the client trust the authority.
 
 use std::process::Stdio;
 

@@ -175,7 +175,7 @@ async fn a_line_that_cannot_be_read_fails_the_replay() {
         .replace("\"event\":\"decision\"", "\"event\":\"decisio\\u006e\"");
     let report = replay(&gate, &["--json"], Path::new("-"), &format!("{text}{altered}\n")).await;
     assert_eq!((&report.json()["different"], report.code), (&json!(1), Some(1)));
-    // A decision is not replayed if its origin is not that of its URL.
+    // A decision is not replayed if its `origin` in the log is not the origin of its `url`.
     let moved = text.replacen("\"origin\":\"http://", "\"origin\":\"http://other.", 1_000);
     let report = replay(&gate, &["--json"], Path::new("-"), &moved).await;
     assert_eq!((&report.json()["same"], report.code), (&json!(0), Some(1)));
@@ -257,7 +257,7 @@ async fn requests_without_a_bot_are_the_same_in_a_replay() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let report = "[identity]\nenforcement = \"report\"\n";
     let wildcard = "[identity]\nenforcement = \"report\"\nunidentified = \"wildcard\"\n";
-    // Each client has a proof of two bots, so it is identified only if its User-Agent names one.
+    // With `bots`, each client has a proof of both bots, so it is identified only if its User-Agent names one of them.
     let bots = "[[bot]]\nname = \"One\"\nuser-agents = [\"One\"]\nnetworks = [\"127.0.0.0/8\"]\n\
                 [[bot]]\nname = \"Two\"\nuser-agents = [\"Two\"]\nnetworks = [\"127.0.0.0/8\"]\n";
     let mut forwarded = Vec::new();
@@ -345,8 +345,8 @@ async fn only_decisions_that_need_a_redacted_parameter_are_not_replayable() {
     gate.audited(9).await;
     let found = replay(&gate, &["--json"], &gate.file("audit.jsonl"), "").await.json();
     let why = "the value of a parameter was left out of the log (audit.redact-query)";
-    // Only two of the six lines with a `token` need the whole URL. The others would be decided alike for any value:
-    // `empty` has no rules, and Mozilla names no bot.
+    // Only two of the six decisions about a URL with a `token` need its value. The others would be the same for any
+    // value: `empty` has no rules, and Mozilla names no bot.
     assert_eq!((&found["same"], &found["different"]), (&json!(7), &json!(0)), "{found}");
     assert_eq!(found["not_replayable"], json!({ why: 2 }), "{found}");
 }

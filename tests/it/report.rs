@@ -53,7 +53,7 @@ fn day() -> Vec<Value> {
     exempt["exemption"] = json!(".a.example");
     let mut tunnel = decision("10:00:07", "7", ("A", b), ("unverifiable", "unverifiable", true), None);
     tunnel["exception"] = json!("pins its certificate; ticket 4711");
-    // Refused, so the exception let nothing through.
+    // This request was refused, so the report must not list its exception.
     let mut refused_tunnel = decision("11:31:00", "8", ("A", c), ("deny", "unreachable", false), None);
     refused_tunnel["exception"] = json!("pins its certificate; ticket 4711");
     let mut first = fetch("10:00:00", a, "rules", None);
@@ -433,8 +433,8 @@ async fn outages_of_two_robotgates_are_counted_apart() {
         record
     };
     let failed = |time, since| fetch(time, site, "unreachable", Some(since));
-    // `one` cannot reach the site from 10:00 to 12:00; its configuration forbids the site meanwhile, which does not end
-    // the outage. `other` cannot reach the site from 10:30 on, and stops at 13:00.
+    // The robotgate `one` cannot reach the site from 10:00 to 12:00. In between, its configuration forbids the site,
+    // which does not end the outage. The robotgate `other` cannot reach the site from 10:30 on, and stops at 13:00.
     let log = |one: Value, other: Value| {
         [
             vec![
@@ -462,7 +462,7 @@ async fn outages_of_two_robotgates_are_counted_apart() {
     let output = CliOutput::of(&["report", "-", "--format", "csv"], &one_file).await;
     assert_eq!(outages(&output.out), expected, "{output:?}");
 
-    // Records without an instance are told apart by their file.
+    // If the records name no instance, the report takes each file for the log of another instance.
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let [first, other, second, stop] = log(Value::Null, Value::Null);
@@ -556,7 +556,7 @@ fn a_withdrawn_response_counts_as_a_refusal_by_usage() {
         ended("2"),
         withdrawn("3"),
         ended("3"),
-        // A withdrawn response to an unknown request, and one to a request that has already ended.
+        // `withdrawn` records about an unknown request, and about a request that has already ended.
         withdrawn("4"),
         withdrawn("2"),
     ];

@@ -57,8 +57,8 @@ impl Script {
         assert!(done.status.success(), "{done:?}");
     }
 
-    /// Runs the script. Returns the version, and the files whose change makes Cargo run it again, without the script's
-    /// own.
+    /// Runs the script. Returns the version, and the files whose change makes Cargo run the script again, except for
+    /// the script's own file.
     fn run(&self, variables: &[(&str, &str)]) -> (String, Vec<String>) {
         let output = Command::new(self.0.path().join("script"))
             .current_dir(self.project())

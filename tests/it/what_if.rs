@@ -187,7 +187,7 @@ async fn a_decision_without_a_robots_txt_gets_the_one_that_the_site_had_then() {
     let exempt = "[[bot]]\nname = \"Free\"\nuser-agents = [\"Free\"]\nenforcement = \"exempt\"\n";
     let gate = Gate::with(&format!("{exempt}{}", changes::BRIEF)).await;
     let get = async |url: String, agent: &str| assert_eq!(gate.get(&url).user_agent(agent).await.status, 200, "{url}");
-    // Before another bot makes robotgate fetch the robots.txt, the store has none.
+    // For this exempt bot, robotgate fetches no robots.txt. So the store has none yet.
     get(site.url("/one?early"), "Free").await;
     for site in [&site, &without] {
         get(site.url("/"), "Other").await;

@@ -89,7 +89,8 @@ struct TimedIo<S> {
 // === impl TimedIo ===
 
 impl<S> TimedIo<S> {
-    /// Fails if the client has not read the waiting bytes in time. The first call with `waits` starts the time limit.
+    /// Fails if the client has not read the waiting bytes in time. The time limit starts when a call first says that
+    /// bytes wait (`waits`).
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
             self.permit.set_sending(true);

@@ -37,7 +37,7 @@ pub(super) struct DecisionFields {
     reason: &'static str,
     enforcement: &'static str,
     forwarded: bool,
-    /// The configured bot, or the product token of another bot.
+    /// The name of the configured bot, or the product token of a bot that is not configured.
     bot: Option<String>,
     sentence: &'static str,
     /// Whether the request would be refused without a proof of identity.

@@ -103,7 +103,7 @@ impl Filter {
 // === impl Field ===
 
 impl Field {
-    /// Returns the value in lower case, if the field can have it.
+    /// Returns the value in lower case, or an error if the field cannot have this value.
     fn checked(self, value: &str) -> Result<String, String> {
         let known: &[&str] = match self {
             Self::Verdict => &Verdict::ALL.map(Verdict::as_str),

@@ -143,7 +143,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     })
 }
 
-/// Returns `None` for an error of unknown form.
+/// Says what the error text `why` of axum or serde means; `None` if its form is unknown.
 fn in_words(why: &str) -> Option<String> {
     if let Some((value, known)) = why.split_once(NOT_A_PURPOSE) {
         let value = value.strip_prefix("purpose: ").unwrap_or(value);

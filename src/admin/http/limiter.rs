@@ -37,7 +37,7 @@ struct State {
 
 #[derive(Debug, Clone, Copy)]
 struct Activity {
-    /// When work on the last response began; before the first response, when the connection began.
+    /// When work on the last response began. If there was no response yet: when the connection began.
     last: Instant,
     responding: bool,
     /// Since when bytes of a response wait for the client.
@@ -50,7 +50,7 @@ pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 
 impl ConnectionLimiter {
     /// Waits for a permit: up to [`MAX_WAIT`] if `address` has too many connections, and up to [`MAX_WAIT`] more if all
-    /// permits are taken. Returns `None` if that is not enough, or if too many connections already wait.
+    /// permits are taken. Returns `None` if this time is not enough, or if too many connections already wait.
     pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let slot = match self.free.clone().try_acquire_owned() {
@@ -90,7 +90,7 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Returns false if none of the connections for which `who` returns true is idle.
+    /// Looks only at connections for which `who` returns true. Returns false if none of these connections is idle.
     fn close_longest_idle(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
         let taken = self.taken.lock();
         let open = taken.iter().filter(who).filter(|state| !state.closing.is_cancelled());
@@ -152,8 +152,8 @@ impl Activity {
     }
 }
 
-/// Maximum number of open connections, for the listener and the socket each. The same number can wait for a permit of
-/// `free`.
+/// Maximum number of open connections, for the listener and the socket each. Also the maximum number of connections
+/// that wait for a permit of `free`.
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum number of connections from one address, or to the socket.
 const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;

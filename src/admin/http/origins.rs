@@ -198,7 +198,8 @@ pub(super) async fn forget(
     // If the cache file cannot be read now, the origin counts as known, because the file may contain it.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
-    // Tell the fleet first, because a request could otherwise fetch the old copy from the fleet again.
+    // Make the fleet forget the origin before this robotgate forgets it. In the other order, a request could get the
+    // old copy from the fleet again.
     let fleet_told = match context.live.generation().fleet() {
         Some(fleet) => Some(fleet.forget(&origin).await),
         None => None,

@@ -1,4 +1,4 @@
-//! The latest requests that were not allowed: for programs that poll them, and as files.
+//! Lists the latest requests that were not allowed: as JSON for programs that poll, and as files to download.
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc, time::SystemTime};
 
@@ -40,7 +40,7 @@ pub(super) struct Selection {
 
 #[derive(Serialize)]
 pub(super) struct Refusals {
-    /// A request with this value as `after` gets only newer refusals.
+    /// A request with this number as `after` gets the refusals that follow those of this response.
     next: u64,
     /// How many refusals newer than `after` are no longer in memory.
     missed: u64,

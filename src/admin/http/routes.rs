@@ -1,4 +1,5 @@
-//! The routes of the API, the time limit for a response, and the security fields that the admin listener adds.
+//! The routes of the API, the time limit for a response, and the header fields for security that the admin listener
+//! adds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use super::{
     versions, what_if,
 };
 
-/// A path and its documented methods. GET also supports HEAD.
+/// A path and its documented methods. A path that supports GET also supports HEAD.
 struct Route(
     &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "only a test uses it, to check openapi.json"))]

@@ -110,7 +110,7 @@ struct TrustProblem {
     client: IpAddr,
     user_agent: Option<String>,
     origin: String,
-    /// `distrust`, or `closed` if the client sent no TLS alert.
+    /// `distrust` if the client sent a TLS alert, `closed` if it sent none.
     kind: &'static str,
     first: Timestamp,
     last: Timestamp,

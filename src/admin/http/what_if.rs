@@ -198,7 +198,7 @@ impl Assumption {
     }
 }
 
-/// How many logged requests the replayer gets at once.
+/// How many logged requests the replayer gets in one call.
 const AT_ONCE: usize = 512;
 /// After this time, no further decision begins.
 const MAX_TIME: Duration = Duration::from_secs(20);

@@ -10,8 +10,8 @@ pub(super) struct Pace {
     slow_until: Option<Instant>,
 }
 
-/// Whether a batch waits a moment for the lines of other requests. If many requests run, this saves writes; a lone
-/// request loses one pass of the runtime's scheduler.
+/// Whether a batch waits a moment for the lines of other requests. If many requests run, waiting saves writes. It
+/// delays a lone request by one pass of the runtime's scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Coalescing {
     /// Number of consecutive batches with at most one line that a request waited for.
@@ -39,7 +39,8 @@ impl Pace {
 
 impl Coalescing {
     pub(super) fn is_likely(&self) -> bool {
-        // After `LONELY` batches, one in `PROBE` still waits, to notice when many requests run again.
+        // After `LONELY` batches of lone requests, one batch in `PROBE` still waits, to notice when many requests run
+        // again.
         self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
     }
 

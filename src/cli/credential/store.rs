@@ -1,5 +1,5 @@
-//! The credentials file on disk. A change replaces the whole file, under a lock on its folder. It keeps the file's
-//! mode, owner and group, and does not touch other lines.
+//! The credentials file on disk. A change locks the file's folder and replaces the whole file. The new file has the
+//! mode, owner and group of the old one. Only the lines of the changed credential differ.
 
 use std::{
     fs::{self, File, Permissions},
@@ -85,8 +85,8 @@ impl Store {
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let failed = |source| write_error(unfinished, source);
-        // The new file is at first readable only by the user of this process. It gets its owner and group before its
-        // mode, so that no other group can ever read it.
+        // At first, only the user of this process can read the new file. It gets its owner and group before its mode.
+        // Otherwise, the group of this process could read it for a moment.
         let mut file = create_unfinished(unfinished).map_err(failed)?;
         let made = file.metadata().map_err(failed)?;
         match before {
@@ -131,8 +131,8 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
     format!("{text}{end}{line}\n")
 }
 
-/// Removes the lines of the credential `name`; with `all_but_last`, all except the last. Returns the new text, and the
-/// number of removed lines, or `None` if `name` has no line.
+/// Removes the lines of the credential `name`; with `all_but_last`, all except the last. Returns the new text and the
+/// number of removed lines. The number is `None` if `name` has no line.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
     let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();

@@ -1,4 +1,4 @@
-//! `robotgate env --write`: writes the files that a client needs in addition to its variables.
+//! `robotgate env --write`: writes the files that a client needs in addition to its environment variables.
 
 use std::{
     fs::{self, OpenOptions, Permissions},

@@ -46,11 +46,12 @@ struct EvalOutput<'a> {
     line: u32,
     rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
-    /// What `Content-Usage` lines say for each label: `y`, `n` or null. `None` if the path is disallowed.
+    /// What `Content-Usage` lines say for each label, such as `train-ai`: `y`, `n` or null. `None` if the path is
+    /// disallowed.
     usage: Option<Labels>,
     /// The numbers of the `Content-Usage` lines that apply to the path. Empty if the path is disallowed.
     usage_lines: Vec<u32>,
-    /// What `Content-Signal` lines say for each label: `yes`, `no` or null.
+    /// What `Content-Signal` lines say for each label, such as `ai-train`: `yes`, `no` or null.
     signals: Labels,
 }
 
@@ -233,7 +234,8 @@ impl CaseInput<'_> {
         let agent = self.robots.agent(&self.agent);
         let path = path_of_url(self.url.as_bytes());
         let found = agent.decide(&path);
-        // The proxy limits this work, so that other requests need not wait. Here, nothing waits.
+        // The proxy limits the work for this call, so that other requests need not wait. Here, there are no other
+        // requests.
         let usage = agent.usage_within(&path, &mut usize::MAX.clone()).unwrap_or_default();
         EvalOutput {
             allowed: found.allowed,

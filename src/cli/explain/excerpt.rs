@@ -1,4 +1,5 @@
-//! Shows a line of a robots.txt with its neighbours, and user-agent lines: with line numbers, escaped for a terminal.
+//! Shows lines of a robots.txt with their numbers, escaped for a terminal: the line of a rule with its neighbours, and
+//! user-agent lines without neighbours.
 
 use std::fmt::Write as _;
 

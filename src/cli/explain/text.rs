@@ -286,7 +286,7 @@ fn statements(report: &ExplainedDecision<'_>, paint: Paint, out: &mut String) ->
     more(report.statements.len(), MAX_STATEMENTS, "line", out)
 }
 
-/// Returns `None` for a statement about the whole file.
+/// Says for which bots a statement is. Returns `None` for a statement about the whole file.
 fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     let statement = &listed.statement;
     if !statement.kind.is_of_a_group() {

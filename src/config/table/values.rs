@@ -105,7 +105,7 @@ impl<'c> Table<'c> {
         flag.value_or(default)
     }
 
-    /// For a list, returns `false` and the list.
+    /// For true or false, returns this value and no list; for a list, `false` and the list.
     pub(in crate::config) fn flag_or_list(
         &self,
         key: &'static str,

@@ -46,8 +46,8 @@ impl OriginState {
         self.copies().map(|copy| copy.robots.body().len()).sum::<usize>() > LARGE
     }
 
-    /// Turns the last failure into a response if its status is no failure under `policy`. Only a 429 depends on the
-    /// profile. A refused FTP login (403) stays a failure, so that the known rules stay in force.
+    /// Turns the last failure into a response if its status is no failure under `policy`. Only for a 429, this depends
+    /// on the profile. A refused FTP login (403) stays a failure, so that the known rules stay in force.
     fn with_failures_under(self, policy: &Policy) -> Self {
         let Some(failing) = &self.failing else { return self };
         let status = match failing.last.error {

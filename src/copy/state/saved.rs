@@ -100,7 +100,7 @@ impl OriginState {
             }),
             copy: self.last_good.as_deref().map(|copy| SavedCopy {
                 sha256: copy.sha256,
-                // The size limit is far below 4 GiB.
+                // A copy's size is limited to far less than 4 GiB.
                 bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
                 fetched: micros_since_1970(copy.fetched),
                 status: copy.status,
@@ -120,7 +120,8 @@ impl OriginState {
 // === impl Saved ===
 
 impl Saved {
-    /// Restores a state with the `text` of its copy, if it has one. Returns `None` if the data is damaged.
+    /// Restores a state. `text` is the text of the saved copy, or `None` if no copy was saved. Returns `None` if the
+    /// data is damaged.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
             (Some(saved), Some(text)) if text.len() <= saved.max_bytes() && saved.sha256 == Sha256::of(text) => {

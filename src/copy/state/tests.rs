@@ -150,7 +150,7 @@ fn a_series_of_failures_from_another_gate_is_dropped_once_its_retry_is_overdue()
     assert_eq!(taken(180 + MINUTE), Some(at(0)), "the next retry is due");
     assert_eq!(taken(180 + DAYS), None, "a gate with a right clock would have retried");
     // Another robotgate claims that the site has failed for a month, which would allow requests. This robotgate still
-    // refuses them after its own first failed fetch.
+    // refuses requests after its own first failed fetch.
     let late = 180 + 31 * DAYS;
     let History { state, policy, .. } = failing();
     let mut poisoned = History::new();

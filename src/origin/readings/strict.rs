@@ -300,7 +300,7 @@ fn divide(
 
 /// The segment that [`divide`] is reading. Its characters so far are at the end of the output.
 struct Segment {
-    /// Position in the output of the slash before the segment.
+    /// Index of the slash before the segment, in the output.
     slash: usize,
     /// How many dots the segment has. `None` if it has other characters too.
     dots: Option<usize>,

@@ -63,7 +63,8 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
     assert_eq!(second.local.waiting(), 0);
     resume();
 
-    // The first robotgate alone would send this request in time. Only the server knows of the second one's slot.
+    // The first robotgate alone would send this request in time. Only the fleet's server knows of the second
+    // robotgate's slot.
     let early = first.turn(&site(), "a", limits(GAP, GAP / 2)).await;
     let not_before = early.expect_err("the slot of the second gate is in the way").later.at;
     assert!(not_before > now() + GAP / 2);
@@ -166,7 +167,8 @@ async fn a_scheduler_that_waits_until_any_gates_not_before_is_never_refused() {
         let (asked, used) = (&gates[round % 2], &gates[round / 2 % 2]);
         let turn = used.turn(&site(), "a", at_once).await;
         turn.expect("it comes at the time that it was told").sent();
-        // The fleet's server may not have recorded the late request yet.
+        // If the request was sent late, the fleet's server may not know this yet. So ask until the answer is no longer
+        // earlier than the times that the robotgates themselves know.
         let mut at = None;
         while at
             < gates

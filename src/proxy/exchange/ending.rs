@@ -18,8 +18,8 @@ pub(in crate::proxy) struct EarlyEnd(ProxyError, &'static str);
 pub(in crate::proxy) struct Failure {
     pub(super) error: ProxyError,
     pub(super) detail: String,
-    /// Whether the site or the network on the way to it is the cause. `error` alone does not say this: for example, it
-    /// is the same if the site or the client does not read in time.
+    /// Whether the site or the network on the way to it is the cause. `error` alone does not say this: for example, a
+    /// site and a client that do not read in time cause the same `error`.
     of_site: bool,
 }
 

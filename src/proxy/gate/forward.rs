@@ -105,7 +105,8 @@ async fn ask(
     address: SocketAddr,
     target: &Target,
 ) -> Result<Relayed, Broken> {
-    // robotgate may have begun to listen on the address after the first check.
+    // Requests must not reach robotgate itself, which may have begun to listen on this address since the address was
+    // checked.
     let generation = &exchange.generation;
     generation.egress.check_again(address).map_err(Fault::from)?;
     let head = head_for_origin(client, server.version(), target, generation)?;
@@ -155,7 +156,7 @@ fn head_for_origin(
 
 pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut Exchange, context: &Context) {
     exchange.becomes(Tunnel::Websocket);
-    // The HTTP code no longer holds bytes for the client or the origin, so taking the connections from it loses no
+    // The HTTP code has no bytes left to send to the client or the origin, so taking the connections from it loses no
     // bytes.
     let streams = client
         .into_websocket()

@@ -151,8 +151,8 @@ impl Generation {
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
         let privacy = &config.audit.privacy;
-        // After a change of the privacy settings, start with empty lists, because the old lines may contain what the
-        // new settings leave out.
+        // After a change of the privacy settings, forget the recent lines of the audit log, because they may contain
+        // what the new settings leave out.
         let recent = before.map(|before| match *privacy == before.config.audit.privacy {
             true => before.recent.clone(),
             false => Arc::new(before.recent.successor()),

@@ -92,7 +92,8 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
 }
 
 /// Returns a value for the Host field in the spelling of the request target, or `None` if the field needs no change.
-/// Refuses different hosts and most invalid ones; the module `target` checks the rest.
+/// Refuses a request whose target and Host field name different hosts, and most invalid hosts; the module `target`
+/// checks the rest.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));

@@ -131,8 +131,8 @@ impl Accepting {
     }
 }
 
-/// Returns a connection from the kernel's queue, or `None` if robotgate gets none. Does not use tokio's `accept`,
-/// because tokio may not know of the connection yet.
+/// Returns a connection from the kernel's queue, or `None` if the queue is empty or cannot be read. Does not use
+/// tokio's `accept`, because tokio may not know of the connection yet.
 fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
         Ok((stream, _)) => stream,

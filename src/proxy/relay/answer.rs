@@ -35,8 +35,8 @@ impl Relay<'_> {
         rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
         exchange.note_response(&head);
         let status = head.status;
-        // Check the use of content before the fields that `Connection` names are removed. Informational responses have
-        // no content, but a 101 is the final response.
+        // Check what the response says about the use of its content before the fields that `Connection` names are
+        // removed. Skip informational responses, which have no content, except a 101, which is a final response.
         if (!status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS)
             && let Some(withdrawal) = exchange.note_usage(&head)
         {

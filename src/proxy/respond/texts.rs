@@ -30,7 +30,8 @@ impl DecisionTexts<'_> {
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        // Some reasons refuse a request even under `report`. This parameter would then contradict the status.
+        // Some reasons refuse a request although the enforcement is `report`. The parameter `enforcement` would then
+        // contradict the status.
         if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
@@ -112,8 +113,9 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Appends what the site says about the use of its content. Appends where the site says so only if this is why the
-/// request is refused. For other requests, the parameter `line` is for the rule that decided.
+/// Appends what the site says about the use of its content. If the request is refused because of that, also appends the
+/// line, entry or field in which the site says it. For other requests, the parameter `line` names the rule that
+/// decided.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 

@@ -162,8 +162,8 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the first handshake message in `records`, as far as it has arrived, and with it all bytes that follow it in
-/// its last record. Also returns the total length of the records up to the end of this last record.
+/// Returns the first handshake message in `records`, as far as it has arrived. The bytes that follow the message in its
+/// last record are included. Also returns the total length of the records up to the end of this last record.
 ///
 /// Skips alerts, because a server may send a warning first.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {

@@ -45,7 +45,8 @@ impl Disguise {
         markup.then_some(Self::Html)
     }
 
-    /// Reports that the file is not a robots.txt. `ruled` says whether it still has rules that apply to an agent.
+    /// Reports that the file is not a robots.txt. `ruled` says whether it nevertheless has rules that apply to an
+    /// agent.
     pub(super) fn report(self, ruled: bool, findings: &mut Findings) {
         let (code, what, advice) = match self {
             Self::Html => (

@@ -161,8 +161,9 @@ impl<'a> Scope<'a> {
             return None;
         }
         // A rival is a rule of the opposite kind that could decide a path instead of the heir: it is at least as long
-        // as the heir and at most as long as this rule. If this pattern has no `*`, a pattern without a `*` is no
-        // rival: if it matched one of this rule's paths, it would match all of them, and its rule would be the heir.
+        // as the heir and at most as long as this rule. If this rule's pattern has no `*`, a rule whose pattern has no
+        // `*` is no rival: if that rule matched one of this rule's paths, it would match all of them, and would be the
+        // heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -277,6 +278,6 @@ fn opposite(kind: RuleKind) -> RuleKind {
 /// Occurs in no pattern, because normalized patterns are ASCII.
 const ANY: u8 = 0xFF;
 
-/// How many bytes may be searched for patterns with wildcards while one file is checked, so that a hostile file does
-/// not take long.
+/// How many bytes of paths may be searched because of patterns with wildcards while one file is checked, so that a
+/// hostile file does not take long.
 const BUDGET: usize = 16 << 20;

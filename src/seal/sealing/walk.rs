@@ -60,8 +60,8 @@ impl Walk {
                 return Ok(Some(position.hash));
             }
         }
-        // If there is a next file, it had a line when the files were listed, so the proxy no longer writes to the
-        // current file.
+        // Go on to the next file, if there is one. It had a line when the files were listed, so the proxy no longer
+        // writes to the current file.
         let Some(file) = self.later.pop_front() else {
             return Ok(None);
         };

@@ -108,7 +108,8 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
         for _ in 0..2 {
             let error = bench.seal().unwrap_err().to_string();
             assert!(error.contains(expected), "{name}: {error}");
-            // Going on with an old checkpoint contradicts later checkpoints, so robotgate does not recommend it.
+            // With an old checkpoint, `--go-on` seals lines that contradict later checkpoints, so the message does not
+            // recommend it.
             assert_eq!(
                 error.contains("--go-on"),
                 name != "checkpoint put back",
@@ -122,7 +123,7 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
         assert_eq!(bench.seal().unwrap().new, 1, "{name}: all is well again");
         assert_eq!(bench.go_on().unwrap().new, 0, "{name}: nothing is sealed twice later");
     }
-    // Even without a position, going on seals the changed line of a rotated file only once.
+    // Even without a position, `--go-on` seals the changed line of a rotated file only once.
     let bench = Bench::sealed(10);
     bench.rotate("audit.jsonl.1");
     bench.append(10..20);
@@ -137,7 +138,7 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
     bench.edit(|lines| lines.truncate(7));
     let error = bench.seal().unwrap_err().to_string();
     assert!(error.contains("sealed lines are missing at its end (3)"), "{error}");
-    // An empty log is reported in the same way, even without a position.
+    // An empty log gets the same message, even if the position is missing.
     bench.edit(Vec::clear);
     fs::remove_file(bench.file("seal/position")).unwrap();
     let error = bench.seal().unwrap_err().to_string();

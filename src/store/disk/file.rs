@@ -130,7 +130,7 @@ impl CopyFile {
     /// Writes all changes to the file, or none if that fails.
     pub fn write(&self, changes: &HashMap<String, StoreChange>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Otherwise, redb would scan the whole file at the first start after robotgate was killed.
+        // Without quick repair, redb would scan the whole file at the first start after robotgate was killed.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -204,7 +204,7 @@ impl CopyFile {
     }
 
     /// Calls `each` with every origin whose robots.txt is stored, sorted by name from `start` on, until `each` returns
-    /// `false`. Split a long read into several calls: the file can grow while one runs.
+    /// `false`. Split a long read into several calls: while a call runs, the file can grow.
     pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, OriginRecord) -> bool) -> Result<(), FileError> {
         self.each_record(start, |name, record| {
             !SiteDocument::is_robots_txt(name) || each(name, record)

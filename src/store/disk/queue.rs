@@ -61,7 +61,7 @@ impl StoreChange {
 // === impl Queue ===
 
 impl Queue {
-    /// Returns `false` if the state does not fit and is the first such state since the last write.
+    /// Queues a change. Returns `false` if a state does not fit, but only the first time since the last write.
     pub(super) fn put(&mut self, origin: String, change: StoreChange) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {

@@ -1,5 +1,5 @@
-//! The thread that writes the robots.txt copies to disk, many in one transaction, and the state that it shares with
-//! readers. It also reopens the file after an error, and removes old origins.
+//! A thread that writes the robots.txt copies to disk, many in one transaction. It also reopens the file after an
+//! error, and removes old origins. It shares `SharedDisk` with readers.
 
 use std::{
     path::PathBuf,
@@ -56,7 +56,7 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write();
-            // The writer may have opened a new file already.
+            // The writer may have opened a new file already, which stays open.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);

@@ -1,4 +1,4 @@
-//! Tests that the cache of robots.txt copies stays within its memory limit, and what happens to the counts of evicted
+//! Tests that the cache of robots.txt copies stays within its memory limit, and what happens to the tallies of evicted
 //! origins.
 
 use super::*;

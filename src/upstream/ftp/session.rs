@@ -24,7 +24,8 @@ pub(super) struct Session {
     ftp: AsyncFtpStream,
     /// Whether the last EPSV or PASV succeeded. If so, a refusal is about the next command, such as RETR.
     has_dialled: Arc<AtomicBool>,
-    /// The folder after the login, without a slash at its end. The paths of URLs begin there (RFC 1738 §3.2.2).
+    /// The folder in which the session is right after the login, without a slash at its end. The paths of URLs begin
+    /// there (RFC 1738 §3.2.2).
     folder: Vec<u8>,
     pub(super) progress: Progress,
 }
@@ -184,7 +185,7 @@ impl Session {
 
 impl Failed {
     /// Gives a refused login the code 421 if the server is busy, and 530 (RFC 959 §5.4) if it does not accept anonymous
-    /// users. Another refusal stays the same if it is temporary, and otherwise becomes a fault.
+    /// users. Any other refusal stays the same if it is temporary, and otherwise becomes a fault.
     fn of_login(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.says_busy() => Self::Refused(Reply { code: BUSY, ..reply }),
@@ -282,8 +283,8 @@ impl Encoding for Bytes {
     }
 }
 
-/// Returns `name`, the folder after the login, without a slash at its end. If it is not a plain absolute path or is too
-/// long, returns an empty path, which means the root.
+/// Returns `name` without a slash at its end. `name` is the folder in which the session is right after the login. If it
+/// is not a plain absolute path or is too long, returns an empty path, which means the root.
 fn login_folder(name: &str) -> Vec<u8> {
     let folder = name.trim_end_matches('/');
     // Control connections cannot carry an unescaped byte FF (RFC 854).
@@ -314,8 +315,7 @@ const BUSY: u16 = 421;
 const BUSY_WORDS: [&str; 6] = ["too many", "maximum", "limit", "connections", "busy", "try again"];
 /// In seconds since 1970.
 const YEAR_9999: u64 = 253_370_764_800;
-/// Maximum length of the folder after the login, in bytes. Keeps a command with the longest path of a URL below 512
-/// bytes.
+/// Maximum length of `Session::folder`, in bytes. Keeps a command with the longest path of a URL below 512 bytes.
 const MAX_FOLDER: usize = 100;
 /// [`Reply::text`] is cut after about this many bytes.
 const MAX_TEXT: usize = 256;

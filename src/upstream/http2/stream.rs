@@ -25,7 +25,8 @@ pub struct Stream {
     /// Content that waits until the origin's window has room for it.
     unsent: Bytes,
     left: Left,
-    /// Length of the part that [`Stream::poll_content`] returned last. Its next call opens the window by as many bytes.
+    /// Length of the part that [`Stream::poll_content`] returned last. The next call of this method opens the
+    /// flow-control window again by as many bytes.
     handed: usize,
     informational: usize,
     /// Must be the last field. Fields are dropped in order, so the stream counts as open until the others are dropped.

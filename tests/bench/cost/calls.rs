@@ -122,7 +122,7 @@ impl Calls {
         self.0.values().sum::<u64>() - self.of(&["clock_nanosleep"])
     }
 
-    /// Lists the calls that were made more often than in `before`, per request.
+    /// Lists, for each system call, how many more were made than in `before`, divided by the number of requests.
     pub fn table(&self, before: &Self, requests: u64) -> String {
         let each = |(name, count): (&String, &u64)| {
             let more = count.saturating_sub(before.of(&[name])) as f64 / requests as f64;

@@ -37,8 +37,8 @@ impl Contender {
     }
 }
 
-/// Returns every case. `crowd` is the number of connections in `idle` and `tunnels`, and the maximum in `many-4096` and
-/// `unread`.
+/// Returns every case. `crowd` is the number of connections in the cases `idle` and `tunnels`, and their maximum number
+/// in the cases `many-4096` and `unread`.
 pub fn all(origin: &Origin, crowd: usize) -> Vec<Case> {
     let small = Request {
         host: Host::One(origin.plain),
@@ -278,5 +278,6 @@ fn crowd_of(name: &'static str, title: &str, mut contenders: Vec<Contender>) -> 
 }
 
 pub const FORWARDED: &str = "robotgate, forwarded";
-/// Number of connections whose responses are not read. Each can also take some megabytes of kernel memory.
+/// Number of connections whose responses are not read. In addition to the proxy's memory, each can take some megabytes
+/// of the kernel's.
 const UNREAD: usize = 200;

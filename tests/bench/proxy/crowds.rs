@@ -42,7 +42,7 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
             let crowded = starting.join().unwrap_or_else(|_| Err("it did not start".into()));
             let crowded =
                 crowded.and_then(|proxy| gather(&contender.plan, proxy.ok_or("there is no proxy to look at")?));
-            // Measure again in a thread, which first waits, so that the next proxy can be measured meanwhile.
+            // Measure this proxy again in a thread that first waits. The next proxy is measured meanwhile.
             measuring.push((contender, scope.spawn(move || crowded.map(measure_after_close))));
         }
         let row = |(contender, measuring): (&Contender, thread::ScopedJoinHandle<'_, Outcome<Memory>>)| Row {
@@ -55,7 +55,7 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
     })
 }
 
-/// Measures a proxy before and while the connections are open.
+/// Measures a proxy's memory before the connections are opened, and while they are open.
 fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
     let address = proxy.address(plan.protocol);
     // Send a few requests first, so that `before` includes what the proxy allocates only once.

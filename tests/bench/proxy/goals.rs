@@ -7,7 +7,7 @@ use super::{
     races::{Row, Sample},
 };
 
-/// A limit for the ratio of robotgate's number to that of another contender in the same case.
+/// A limit for the ratio of robotgate's result (`of`) to the result of the contender `than` in the same case.
 struct Share {
     case: &'static str,
     of: Of,
@@ -49,7 +49,7 @@ const fn share(case: &'static str, of: Of, than: &'static str, bound: Bound) -> 
     Share { case, of, than, bound }
 }
 
-/// Compares the results of a race with their goals.
+/// Compares the results of a case with the goals in `SHARES`.
 pub fn judge_race(goals: &mut Goals, case: &str, rows: &[Row]) -> Vec<String> {
     let find = |label: &str| rows.iter().find(|row| row.label == label);
     let mut lines = Vec::new();
@@ -81,7 +81,7 @@ pub fn judge_race(goals: &mut Goals, case: &str, rows: &[Row]) -> Vec<String> {
     lines
 }
 
-/// Compares the result of a crowd with its goal.
+/// Compares robotgate's memory for each connection in a case with the goal in `MEMORY`.
 pub fn judge_crowd(goals: &mut Goals, case: &str, rows: &[crowds::Row]) -> Option<String> {
     let (_, bound) = MEMORY.into_iter().find(|(of, _)| *of == case)?;
     let ours = rows.iter().find(|row| row.label == "robotgate")?;

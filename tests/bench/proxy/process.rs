@@ -121,7 +121,7 @@ const PARENT: usize = 0;
 /// Positions of the user and system time of the process and of its children that have ended.
 const CPU: std::ops::Range<usize> = 10..14;
 
-/// Clock ticks per second (`USER_HZ`), the same on every machine that runs this.
+/// Clock ticks per second (`USER_HZ`), the same on every machine that can run this benchmark.
 const TICKS: u32 = 100;
 
 /// Raises the limit of open files for this process and its children to the maximum, and returns the limit.

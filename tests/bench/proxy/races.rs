@@ -138,12 +138,12 @@ impl Row {
         self.problem = problem.or(self.problem.take());
     }
 
-    /// Returns the median over rounds.
+    /// Returns the median of `of` over the rounds.
     pub fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         median(self.samples.iter().flatten().map(of).collect())
     }
 
-    /// Returns the median over rounds of the ratio to another row.
+    /// Divides, for each round, this row's `of` by that of `other`, and returns the median of these ratios.
     pub fn ratio(&self, other: &Self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         let rounds = self.samples.iter().zip(&other.samples);
         let ratios = rounds.filter_map(|(ours, other)| Some(of(&(*ours)?) / of(&(*other)?)));
@@ -151,8 +151,8 @@ impl Row {
     }
 }
 
-/// Returns how long a proxy is warmed up and how long it is measured. With thousands of connections, turns are longer,
-/// because a single request can take as long as a whole turn with few connections.
+/// Returns how long a proxy is warmed up and how long it is measured. With thousands of connections, a single request
+/// can take as long as a whole turn does with few connections, so the turns are longer.
 fn turn(contender: &Contender, options: &Options) -> (Duration, Duration) {
     let time = if contender.plan.connections > MANY {
         options.time.max(LONG)

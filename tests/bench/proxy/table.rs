@@ -6,7 +6,7 @@ use super::{
     races::{Row, Sample},
 };
 
-/// Formats the table that compares the proxies.
+/// Formats the table of a case that measures requests per second.
 pub fn race(rows: &[Row]) -> String {
     let of = |kind| rows.iter().find(|row| row.kind == kind);
     let (squid, bare) = (of(Kind::SQUID), of(Kind::Bare));
@@ -43,7 +43,7 @@ pub fn race(rows: &[Row]) -> String {
     text
 }
 
-/// Formats the table of a crowd.
+/// Formats the table of a case that measures memory.
 pub fn crowd(rows: &[crowds::Row]) -> String {
     let heads = ["", "memory each", "before", "with all", "2 s after they closed"];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];

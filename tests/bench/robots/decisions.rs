@@ -49,7 +49,7 @@ pub fn report(run: &mut Run, subjects: &[Subject]) {
     ));
 }
 
-/// Measures a subject. A unit of work is a decision on each path.
+/// Measures decisions on a subject's file. A unit of work is one decision on each of its paths.
 fn measure(run: &mut Run, subject: &Subject) {
     let ours = Robotgate::parse(&subject.file, subject.agent);
     let robotxt = Robotxt::parse(&subject.file, subject.agent);

@@ -1,6 +1,6 @@
 //! The engines, each with the same interface: parse, pick and decide.
 //!
-//! This module measures nothing, and does no work for an engine that its users would not do themselves.
+//! This module measures nothing, and does only the work that users of an engine have to do too.
 
 use robotgate::robots::RobotsTxt;
 

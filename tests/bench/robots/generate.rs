@@ -26,7 +26,8 @@ pub struct Lines {
     most: usize,
 }
 
-/// Returns a file with 85 % path prefixes and otherwise wildcards, like crawled files.
+/// Returns a file in which 85 % of the patterns are path prefixes and the others have wildcards, as in files of real
+/// sites.
 pub fn mixed(rules: usize) -> Vec<u8> {
     let mut random = Random::new(1);
     Lines::fill(rules, |lines| {
@@ -39,7 +40,7 @@ pub fn mixed(rules: usize) -> Vec<u8> {
     })
 }
 
-/// Returns a file with only wildcards.
+/// Returns a file in which every pattern has a wildcard.
 pub fn wildcards(rules: usize) -> Vec<u8> {
     let mut random = Random::new(2);
     Lines::fill(rules, |lines| {

@@ -8,10 +8,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::generate::Random;
 
-/// A function that does the given number of units of work.
+/// A function that repeats some work, such as parsing a file, the given number of times. One repetition is a unit.
 pub type Contender<'a> = Box<dyn FnMut(usize) + 'a>;
 
-/// The processor time of a unit, in nanoseconds.
+/// The processor time of one unit of a contender's work, in nanoseconds.
 #[derive(Clone, Copy)]
 pub struct Time {
     pub median: f64,
@@ -48,7 +48,7 @@ impl Pace {
         limit: Duration::from_secs(3),
     };
 
-    /// The pace for many files and for slow work.
+    /// Fewer rounds and less time than `MEASURE`, for many files or slow work.
     pub const BRIEF: Self = Self {
         rounds: 15,
         limit: Duration::from_millis(500),
@@ -62,7 +62,8 @@ impl Pace {
         limit: Duration::ZERO,
     };
 
-    /// Measures the time of a unit for each contender; `None` if there is no contender.
+    /// Measures how long each contender takes for one unit of its work. Where there is no contender, the result is
+    /// `None`.
     pub fn race<const N: usize>(&self, contenders: [Option<Contender<'_>>; N]) -> [Option<Time>; N] {
         let mut runners = contenders.map(|contender| contender.map(|contender| self.warm_up(contender)));
         let mut order: Vec<usize> = (0..N).collect();
@@ -134,7 +135,7 @@ impl Time {
         if other.median > self.median { other } else { self }
     }
 
-    /// Divides the time of a unit by `parts`.
+    /// Returns the time of one part, if a unit of work has `parts` equal parts.
     pub fn each(self, parts: usize) -> Self {
         Self {
             median: self.median / parts as f64,

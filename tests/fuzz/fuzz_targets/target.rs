@@ -3,7 +3,7 @@
 //!
 //! An input has three parts: the origin of the outer CONNECT, or nothing, in the first line; a name in the second,
 //! which replaces every byte 0x01 of the head, so that the target and the Host can agree; and from the third line on
-//! the head without its end.
+//! the head without the empty line at its end.
 
 #![no_main]
 

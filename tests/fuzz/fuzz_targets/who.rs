@@ -88,8 +88,8 @@ fn identity_matches_the_user_agent(bots: &Bots, agents: &[&[u8]]) {
                 all.start <= part.start && part.end <= all.end,
                 "{token} is not of the field"
             );
-            // Sent as the whole User-Agent, the token must identify the same bot, unless the pattern `acme*crawler*`
-            // then matches.
+            // A User-Agent that is only the token must identify the same bot, unless the pattern `acme*crawler*`
+            // matches the token.
             match bots.identify([token.as_bytes()]) {
                 Identity::Bot(bot) => assert_eq!(&*bot.name, "like"),
                 alone => assert_eq!(alone, identity),
@@ -185,7 +185,7 @@ fn other_secrets_prove_nothing(bots: &Bots, name: &str, secret: &[u8], value: &[
         let proof = bots.prove(&shown);
         match proof {
             Proof::Failed => assert_eq!(named(&bots.identify_by([&b"VeryOwn"[..]], &proof, false)), None),
-            // The input's field holds the right secret.
+            // Only a field with the right name and secret proves the bot.
             Proof::Credential(_) => assert_eq!(decoded(value), Some([name.as_bytes(), b":", secret].concat())),
             _ => panic!("{proof:?}"),
         }

@@ -10,7 +10,7 @@ async fn the_status_shows_the_version_the_listeners_and_the_origins() {
     let origin = Origin::start().robots("").page("/", "page").spawn().await;
     let gate = Gate::start().await;
     gate.get(&origin.url("/")).await;
-    // Before its response, this request causes pending changes to be written to disk.
+    // Before the gate responds to this request, it writes pending changes to disk.
     get(&gate, "/api/v1/origins").await;
     let status = get(&gate, "/api/v1/status").await;
     assert_eq!(status["version"], robotgate::VERSION);

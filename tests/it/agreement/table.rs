@@ -94,8 +94,8 @@ pub const ROWS: &[TableRow] = &[
     ("in network", "http mixed /private", &["-rule"]),
     ("impostor in network", "http mixed /open", &["-identity"]),
     ("out of network", "http mixed /open", &["-unauthenticated"]),
-    // Of the requests that are not allowed, `report` forwards only those that are refused because of the site. The site
-    // cannot cause a refusal of an exempt bot, but `[egress]` and `https.mode = "refuse"` still apply.
+    // If the site is the reason why a request is not allowed, `report` forwards the request; otherwise, it does not.
+    // The site cannot cause a refusal of an exempt bot, but `[egress]` and `https.mode = "refuse"` still apply.
     ("report", "http mixed /open",       &["+no-rule"]),
     ("report", "http mixed /private",    &["~rule"]),
     ("report", "http down /x",           &["~unreachable"]),

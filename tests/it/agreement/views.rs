@@ -62,7 +62,7 @@ pub fn origin(detail: &Value, reason: &Value) -> View {
         ("robots_error", detail["error"].clone()),
         ("profile", detail["profile"].clone()),
     ]);
-    // In other states, this is the digest of an old copy, on which the decision is not based.
+    // In other states, `sha256` is the digest of an old copy, on which the decision is not based.
     if detail["holds"] == "rules" || detail["holds"] == "last-copy" {
         view.insert("robots_sha256", detail["sha256"].clone());
     }

@@ -31,7 +31,7 @@ struct Example {
     output: Option<String>,
 }
 
-/// The environment in which a page runs. It replaces the addresses and folders that the pages name by its own.
+/// The environment in which a page runs. It has its own addresses and folders, in place of those in the pages.
 struct Stage {
     folder: TempDir,
     /// Each documented port with the port that is used in its place. The socket reserves the port, but a program that

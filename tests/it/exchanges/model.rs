@@ -40,8 +40,8 @@ pub fn check(went: &Went<'_>) -> Result<(), String> {
     completions_match_what_was_sent(went, &requests, &finals)
 }
 
-/// Checks that the decisions are about the first requests of the client, one about each and in order, and that each has
-/// one completion.
+/// Checks that the decisions are about the client's first requests, one for each request and in the same order, and
+/// that each decision has one completion.
 fn decisions_match_requests(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         ensure(entry.completions.len() == 1, || {
@@ -221,7 +221,8 @@ fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Me
 }
 
 /// For each complete response, checks that the log has the status and the number of bytes that the client received, and
-/// at most as many bytes of request content as the client sent, including the data of a broken chunk.
+/// does not count more bytes of request content than the client sent. The data of a broken chunk is part of what the
+/// client sent.
 fn completions_match_what_was_sent(went: &Went<'_>, requests: &[Message], finals: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         let end = &entry.completions[0];

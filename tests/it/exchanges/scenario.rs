@@ -94,7 +94,7 @@ impl Choices<'_> {
         self.0.next().copied().unwrap_or(0)
     }
 
-    /// Chooses the first if no bytes are left.
+    /// Chooses one of `all`; if no bytes are left, the first.
     fn one<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::from(self.byte()) % all.len()]
     }

@@ -151,7 +151,7 @@ impl Site {
         }
     }
 
-    /// Responds to one request. Returns whether another can follow on the connection.
+    /// Responds to one request. Returns whether another request can follow on the connection.
     async fn exchange(
         &self,
         stream: &mut TcpStream,

@@ -87,10 +87,10 @@ async fn explain_rejects_the_urls_that_the_proxy_rejects() {
     }
 }
 
-/// Requests a URL from the proxy, and asks the command about it: `url` if that is a robots.txt, otherwise `fetched`.
+/// Requests `fetched` from the proxy, or `url` if that is a robots.txt, and asks the command about the same URL.
 /// Compares the decisions, and returns the JSON of the command.
 async fn compare(gate: &Gate, agent: &str, url: &str, fetched: &str) -> Value {
-    // A query makes it possible to find the proxy's record. `/robots.txt` with a query would be a different path.
+    // `fetched` can have a query by which its record is found. `/robots.txt` with a query would be a different path.
     let fetched = if url.ends_with("/robots.txt") { url } else { fetched };
     gate.get(fetched).user_agent(agent).await;
     let records = gate.audit();

@@ -346,7 +346,7 @@ async fn explain_says_that_a_bot_needs_proof() {
     let all = Gate::with(&format!("[identity]\nrequired = true\n{bots}")).await;
     for (gate, agent, needs_proof, beginning) in [
         (&some, "LanBot/1.0", true, "ALLOWED"),
-        // This agent is the name of the bot itself.
+        // This agent is the bot's name in the configuration.
         (&some, "lan", true, "ALLOWED"),
         (&some, "FreeBot/1.0", false, "ALLOWED"),
         (&some, "curl/8.5.0", false, "ALLOWED"),

@@ -18,8 +18,7 @@ async fn three_gates_and_two_hundred_requests_at_once_make_one_fetch() {
     let (server, origin) = (Redis::start().await, origin().await);
     let url = server.url();
     let gates = [gate(&url).await, gate(&url).await, gate(&url).await];
-    // On a very busy machine, the server can respond too late. Such a round shows nothing, so the test tries again with
-    // another origin.
+    // On a very busy machine, the server can respond too late. Then the test tries again with another origin.
     let mut rounds = 0..;
     wait::until_async("a round in which all calls were answered in time", async || {
         let host = format!("cold{}.example", rounds.next()?);
@@ -234,7 +233,7 @@ async fn a_fetch_whose_text_cannot_be_stored_as_evidence_ends_its_lease() {
     let path = gate.file("evidence.redb");
     fs::remove_file(&path).expect("removed");
     fs::create_dir(&path).expect("made");
-    // The gate notices that a folder is in place of the file when it opens the file to store one of the next texts.
+    // The gate finds the folder only when it opens `evidence.redb` again, to store the text of a later fetch.
     let mut fetched = 0;
     wait::until_async("a 503", async || {
         fetched += 1;

@@ -1,4 +1,4 @@
-//! A server that is lost, disturbed, or not there yet.
+//! A Redis server that the gates lose or cannot find yet, and connections to it that are disturbed.
 
 use std::time::Duration;
 

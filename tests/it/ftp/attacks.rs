@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 use super::{Answer, EXEMPT, FtpServer, files, get, server::passive};
 use crate::support::{End, Gate, failed};
 
-/// Starts a gate that fetches no robots.txt, so that each attack meets the request itself.
+/// Starts a gate that fetches no robots.txt, so that each server attacks during the test's own request.
 async fn gate(config: &str) -> Gate {
     Gate::with(&format!("{config}\n{EXEMPT}")).await
 }

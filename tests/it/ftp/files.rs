@@ -191,7 +191,7 @@ async fn a_transfer_outlives_a_reload() {
     let latch = crate::support::Latch::new();
     let content = vec![b'x'; 400_000];
     let transfer = Answer::TransferWithPause(content.clone(), 200_000, latch.clone());
-    // The server gives these answers for any path, so `EXEMPT` keeps the gate from asking for the robots.txt.
+    // The server would give these answers for the robots.txt, too. `EXEMPT` keeps the gate from asking for it.
     let server = super::FtpServer::builder()
         .file("/big", content.clone())
         .reply("SIZE", "213 400000")

@@ -23,7 +23,8 @@ async fn a_folder_is_a_page_with_links() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // The server also lists the folder itself and its parent, but they become no links. robotgate adds the link `../`.
+    // The server also lists the folder itself and its parent. robotgate ignores these two lines, but adds the link
+    // `../`.
     assert_eq!(text.matches("<a ").count(), 3, "{text}");
 
     let root = get(&gate, &server, "/").await.text();

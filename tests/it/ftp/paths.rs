@@ -1,11 +1,12 @@
-//! The path that is decided is the path that is fetched, and no URL makes the server do anything else.
+//! robotgate fetches exactly the path on which it decided, and no URL makes the server do anything else.
 
 use super::{asked_only_for_robots_txt, get, server};
 use crate::support::{CliOutput, Gate, allowed, refused};
 
 #[tokio::test]
 async fn every_spelling_of_a_disallowed_path_is_refused() {
-    // Paths are refused even without strict paths, because robotgate itself decodes the path for the server.
+    // FTP paths get strict readings even if `strict-paths` is off, because robotgate itself decodes them for the
+    // server.
     for config in ["", "[robots]\nstrict-paths = false", "[robots]\nprofile = 'rfc9309'"] {
         let server = server().await;
         let gate = Gate::with(config).await;

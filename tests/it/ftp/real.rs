@@ -129,7 +129,7 @@ async fn curl_wget_and_python_get_files_and_folders() {
         assert_eq!(String::from_utf8_lossy(&content), "Hello, bot.\n", "{client}: {error}");
         let (content, error) = get("/pub/large").await;
         assert!(content == large(), "{client}: {error}");
-        // A redirect leads to the folder.
+        // `/pub` redirects to the folder `/pub/`.
         let (page, error) = get("/pub").await;
         let page = String::from_utf8_lossy(&page);
         for link in [

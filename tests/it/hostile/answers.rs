@@ -282,8 +282,9 @@ async fn a_stalled_response_does_not_delay_other_clients() {
     }
 }
 
-/// Asserts that the log has exactly the requests for pages that the origin received, and an end of each exchange. A
-/// request that was lost on a kept connection may be sent again, as part of the same exchange (RFC 9112 §9.3.1).
+/// Asserts that the log has decisions about exactly the requests for pages that the origin received, and a completion
+/// for each. A request that was lost on a kept connection may be sent again, as part of the same exchange (RFC 9112
+/// §9.3.1).
 async fn every_request_is_logged(gate: &Gate, origin: &Origin) {
     let count = |record: &&Record| record["event"] == "decision";
     let (decisions, _) = gate.audited(gate.audit().iter().filter(count).count()).await;
@@ -301,7 +302,7 @@ async fn every_request_is_logged(gate: &Gate, origin: &Origin) {
 async fn requests_that_are_not_idempotent_are_not_repeated() {
     let origin = Origin::start()
         .on("/x", |request| match request.method.as_str() {
-            // A GET keeps the connection open; any other method resets it.
+            // The origin keeps the connection open after a GET, and resets it after any other method.
             "GET" => Reply::ok("text/plain", "page"),
             _ => Reply::script([Step::Reset]),
         })

@@ -106,7 +106,7 @@ fn bad_certificates() -> Vec<(&'static str, Certificate, &'static str)> {
 #[tokio::test]
 async fn an_origin_with_an_invalid_certificate_gets_no_request() {
     let gate = Gate::start().await;
-    // The gate remembers origins by port, so no port may be used again.
+    // The gate remembers each origin by its port. Keep all origins, so that none gets the port of an earlier one.
     let mut origins = Vec::new();
     for (name, bad, words) in bad_certificates() {
         let origin = Origin::start().page("/x", "secret").certificate(bad).spawn().await;
@@ -133,7 +133,7 @@ async fn an_origin_with_an_invalid_certificate_gets_no_request() {
 #[tokio::test]
 async fn a_certificate_that_becomes_invalid_is_a_502_with_its_fault() {
     let gate = Gate::start().await;
-    // The gate remembers origins by port, so no port may be used again.
+    // The gate remembers each origin by its port. Keep all origins, so that none gets the port of an earlier one.
     let mut origins = Vec::new();
     for (name, bad, words) in bad_certificates() {
         // Keep no connection, so that each request sees the current certificate.

@@ -21,7 +21,7 @@ fn letters(seed: u64, count: usize) -> String {
     (0..count).map(|_| letter()).collect()
 }
 
-/// Returns rules that can be rejected only by searching the whole path.
+/// Returns rules that do not match `slow_path`. To find that out, robotgate has to search the whole path for each rule.
 pub fn slow_rules() -> String {
     let rules = (1..=RULES as u64).map(|number| format!("Disallow: /*{}\n", letters(number << 20 | 1, 40)));
     format!("User-agent: *\n{}", rules.collect::<String>())
@@ -86,8 +86,8 @@ async fn an_attack_on_one_site_does_not_delay_clients_of_another() {
     for _ in 0..3 {
         allowed(&gate.get(&honest.url(&long_path)).await, "no-rule");
     }
-    // robotgate decides only a few attacks at the same time, so most of them have not been decided yet. Do not count
-    // those that waited too long (503).
+    // robotgate decides only a few attacks at the same time, so most of them have not been decided yet. An attack that
+    // got a 503 waited too long and was not decided.
     let ended = std::iter::from_fn(|| attacks.try_join_next()).chain([first]);
     let ended: Vec<_> = ended
         .map(|attack| attack.expect("no panic").expect("an answer"))

@@ -79,7 +79,7 @@ async fn a_reload_can_change_the_cache_file() {
     let gate = Gate::start().await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
 
-    // The robots.txt is fetched again, as it would be after a restart with the new file.
+    // The robots.txt is fetched again, because the new cache file has no copy of it.
     gate.reconfigure("[cache]\npath = \"other.redb\"");
     gate.reloaded(1).await;
     refused(&gate.get(&origin.url("/private")).await, "rule");

@@ -61,7 +61,7 @@ fn the_rfc9309_profile_compares_spellings_as_the_rfc_says() {
         ("/a$b", "/a%24b", true),
         ("/a$$", "/a$", true),
         ("/a$$", "/a$b", false),
-        // These are neither reserved nor unreserved: the escape and the character are different.
+        // The character `{` is neither reserved nor unreserved, so it differs from its escape.
         ("/%7b", "/%7B", true),
         ("/{", "/%7B", false),
         // Escaped URL delimiters differ from plain ones, except in a query.

@@ -93,7 +93,7 @@ fn the_site_access_summarizes_all_rules() {
         ("disallow: /\nallow: /x", Mixed),
         ("disallow: /$", Mixed),
         ("disallow: /x", Mixed),
-        // For access to the whole site, the rule for the index page is an ordinary `Allow`.
+        // An `Allow` for an index page also allows the path `/`, but not the whole site.
         ("disallow: /\nallow: /index.html", Mixed),
     ] {
         let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
@@ -103,7 +103,8 @@ fn the_site_access_summarizes_all_rules() {
 
 #[test]
 fn groups_too_large_to_be_merged_decide_the_same() {
-    // Each agent is in the large group and in one of its own, which is too much to index for each agent.
+    // Each agent is in the large group, and also has a small group of its own. A table for each agent with the rules of
+    // both groups would take too much memory.
     let mut body = String::new();
     for n in 0..200 {
         body += &format!("user-agent: {}\n", name(n));

@@ -87,7 +87,8 @@ fn a_search_that_exceeds_its_budget_gives_no_answer() {
         .preference(Vocabulary::ContentUsage, "train-ai")
         .expect("line 2 says so");
     assert_eq!((train.allowed, train.line), (false, 2));
-    // The search took 13 of 20: 3 for the lines, 5 for "x.pdf" in the path, and 5 for "*.pdf" in the pattern.
+    // The search used 13 of the budget of 20: 3 for the lines, 5 for the bytes of "x.pdf" in the path, and 5 for the
+    // bytes of "*.pdf" in the pattern.
     assert_eq!(budget, 7);
     assert!(robots.agent("a").usage_within(b"/long/x.pdf", &mut budget).is_none());
 }

@@ -8,7 +8,7 @@ use super::model::{Key, LONGEST_LINE, Name, escape, lenient_key, lines, matches,
 /// How an agent may use the content of a URL, according to a robots.txt.
 #[derive(Debug, Default, PartialEq)]
 pub struct Said {
-    /// For each label, whether the use is allowed, or `None` if the file does not say so.
+    /// For each label, whether the file allows the use, or `None` if it does not say.
     pub usage: BTreeMap<&'static str, Option<bool>>,
     pub usage_lines: Vec<u32>,
     pub signals: BTreeMap<&'static str, Option<bool>>,

@@ -62,7 +62,7 @@ const SPELLINGS: &[&str] = &[
     "/nowhere/..%2fprivate/x",
     "/x%3f/..%2fprivate/x",
     "/x%23/..%2fprivate/x",
-    // Segments that other servers would interpret differently.
+    // Segments that servers other than those of this test would interpret differently.
     "/;/..%2fprivate/x",
     "/a;b//../private/x",
     "/a\\b//../private/x",

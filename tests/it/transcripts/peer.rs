@@ -13,7 +13,7 @@ use crate::support::BoxIo;
 pub struct Peer {
     got: watch::Receiver<Got>,
     commands: mpsc::UnboundedSender<Command>,
-    /// Number of bytes that were given to the peer for sending.
+    /// Number of bytes that the script has told this end to send.
     given: usize,
 }
 

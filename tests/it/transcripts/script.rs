@@ -100,8 +100,7 @@ pub enum Act {
     Log(usize),
 }
 
-/// Parses the cases of a file. Returns each case several times: once for each pair of one of its texts (`each`) and one
-/// of its ways.
+/// Parses the cases of a file. Returns each case several times: with each of its texts (`each`) in each of its ways.
 ///
 /// # Panics
 /// If the file is invalid.

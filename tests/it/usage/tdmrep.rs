@@ -284,7 +284,7 @@ async fn after_the_wait_a_request_is_refused_if_the_file_could_refuse_it() {
         let origin = site(Reply::script([Step::Stall])).await;
         let config = MINER.replace("\"enforce\"", &format!("\"{policy}\""));
         let gate = Gate::with(&config).await;
-        // The robots.txt is known before the wait becomes short.
+        // Make the gate fetch the robots.txt before `robots.wait` becomes short.
         allowed(&gate.get(&origin.url("/x")).user_agent("OtherBot").await, "no-rule");
         gate.reconfigure(&format!(
             "robots = {{ wait = \"100ms\", fetch-timeout = \"10m\", fetch-idle-timeout = \"10m\" }}\n{config}"
@@ -412,7 +412,7 @@ async fn no_tdmrep_json_is_fetched_for_bots_that_do_not_mine() {
         assert_eq!(status["origins"]["memory_max_bytes"], MEMORY_WITHOUT_PAGES, "{status}");
     }
 }
-/// The default of `cache.max-bytes`, without the part that is for pages of the cache file on disk.
+/// The default of `cache.max-bytes`, without the part that buffers the file of `cache.path`.
 const MEMORY_WITHOUT_PAGES: u64 = (256 << 20) - (16 << 20);
 
 #[tokio::test]

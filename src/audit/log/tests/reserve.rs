@@ -1,4 +1,4 @@
-//! Tests when the log has room to reserve for a future line, and that reserved room is kept.
+//! Tests when room for a future line can be reserved, and that it stays reserved until it is used or released.
 
 use super::*;
 

@@ -26,7 +26,8 @@ pub(super) fn write(
     if !named.is_empty() {
         writeln!(out)?;
         let rule = why.line;
-        // Many user-agent lines can name the bot, so show only a few of them.
+        // Many user-agent lines can name the bot, so show only a few: the last ones before the rule or, without a rule,
+        // the first ones.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),
@@ -111,8 +112,9 @@ fn losers(why: &Why<'_>, width: usize, paint: Paint, out: &mut String) -> Result
     more(all.len(), shown.len(), "rule", out)
 }
 
-/// Returns whether to show a rule. If the rule does not match, it is shown only if the path matches at least two bytes
-/// of the pattern before its first `*`, or the whole pattern except the final `$` (also at least two bytes).
+/// Returns whether to show a rule. A rule that does not match is shown only in two cases: the path matches the first
+/// two bytes of the pattern, and neither of these is a `*`; or the path matches the whole pattern except the final `$`,
+/// and this part has at least two bytes.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     let pattern = &*other.rule.pattern;
     match other.lost {
@@ -121,7 +123,8 @@ fn is_of_interest(other: &Competitor<'_>) -> bool {
     }
 }
 
-/// If the reasons are too wide to stand beside the texts, each reason has its own row.
+/// Writes each rule and the reason why it lost. If the reasons are too wide to stand beside the rules, each reason has
+/// its own row.
 fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, out: &mut String) -> Result {
     let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
     let digits = digits.unwrap_or(0).max(4);

@@ -1,5 +1,5 @@
 //! Tests the state of an origin after random fetches. Some tests compare its answer with that of a simple model, the
-//! function `table`. In some, the clock also runs backwards.
+//! function `table`. In some tests, the clock also runs backwards.
 
 use proptest::prelude::*;
 

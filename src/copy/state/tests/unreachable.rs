@@ -93,7 +93,7 @@ fn a_forward_jump_leaves_failures_outside_its_span_unchanged() {
         to: at(11 * DAYS),
         by: Duration::from_secs(40 * DAYS),
     };
-    // Only times between days 10 and 11 are known to be from the wrong clock.
+    // The clock is known to have been wrong only between days 10 and 11. So failures at other times stay as they are.
     for second in [9 * DAYS, 12 * DAYS] {
         let history = History::new().then(second, time_out());
         assert_eq!(history.state.after_jump(&jump), history.state, "second {second}");

@@ -151,7 +151,8 @@ fn strict_readings_can_be_disabled() {
     }
 }
 
-/// Returns the file that nginx opens: it decodes once, merges slashes, and then resolves `/../`. `None` for a 400.
+/// Returns the file that nginx opens: it decodes once, merges slashes, and then resolves `/../`. Returns `None` if
+/// nginx responds with a 400.
 fn opened_by_nginx(path: &str) -> Option<String> {
     let mut decoded = String::new();
     let mut rest = path;

@@ -195,8 +195,8 @@ impl Client {
         }
     }
 
-    /// Notes a response. After the first one, waits until all clients have received one, so that the others do not have
-    /// to compete with this client.
+    /// Notes a response. After its first response, the client waits until all clients have received theirs, so that it
+    /// does not compete with the others.
     async fn answered(&mut self) {
         match self.warmth {
             Warmth::Cold => {

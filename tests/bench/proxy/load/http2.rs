@@ -22,7 +22,7 @@ impl Http2 {
             .enable_push(false)
             .handshake(stream)
             .await?;
-        // The task ends with the connection. Its errors also appear on the streams.
+        // The task ends with the connection, whose errors also appear on the streams.
         tokio::spawn(async move { drop(connection.await) });
         Ok(Self(sender))
     }

@@ -26,7 +26,7 @@ pub enum Host {
     Each(u16),
 }
 
-/// Number of origins used so far.
+/// Number of requests so far whose host is `Host::Each`.
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
 
 // === impl Request ===

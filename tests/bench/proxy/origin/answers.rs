@@ -28,7 +28,7 @@ pub struct Page {
     pub content: Bytes,
     /// How many times the content is sent.
     pub times: usize,
-    /// The head and the content that HTTP/1.1 sends first.
+    /// What HTTP/1.1 sends first: the head, and the content once.
     pub response: Bytes,
 }
 

@@ -200,7 +200,7 @@ pub const FRAMING_FIELDS: &[Payload] = &[
     ),
 ];
 
-/// Whole heads that have another fault.
+/// Whole heads with a fault that is not in the framing fields.
 pub const HEADS: &[Payload] = &[
     (
         "TE in HTTP/1.0",

@@ -1,5 +1,5 @@
-//! Which responses are withdrawn, whatever the form of the field that forbids the use, and how a withdrawn response
-//! ends.
+//! Withdrawn responses, in whose place the bot gets a refusal: which forms of a field forbid the use, and how robotgate
+//! ends the exchange.
 
 use super::*;
 use crate::support::{EarlyOrigin, Step, wait};

@@ -68,7 +68,7 @@ async fn a_withdrawn_response_that_cannot_be_logged_is_a_503() {
     assert_eq!(origin.count("/x"), 1);
 }
 
-/// The log gets the record of the withdrawal only later. The counts must already include the response as refused.
+/// The stalled log gets the `withdrawn` record only later, but the counts must already include the request as refused.
 #[tokio::test]
 async fn a_withdrawn_response_is_counted_as_refused_while_the_log_is_stalled() {
     let folder = tempfile::tempdir().unwrap();
