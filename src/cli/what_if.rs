@@ -54,6 +54,9 @@ pub struct WhatIfArgs {
     /// Assume that every request had this User-Agent
     #[arg(long, value_name = "USER-AGENT")]
     agent: Option<String>,
+    /// Leave out the decisions for other bots than this one (repeatable), named as in the log's field "bot"
+    #[arg(long, value_name = "BOT")]
+    bot: Vec<String>,
     /// The file of the store of evidence. By default, evidence.path of the configuration
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
@@ -145,6 +148,14 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
             let (numbers, lines): (Vec<u64>, Vec<&[u8]>) =
                 (first..).zip(lines).filter(|(_, line)| is_wanted(line)).unzip();
             let results = replayer.what_if(&lines, &change, || false).map_err(unreadable)?;
+            let is_of_bot = |replayed: &Replayed<'_, Finding>| match replayed {
+                Replayed::Decision(logged, _) if !args.bot.is_empty() => {
+                    logged.bot.as_ref().is_some_and(|bot| args.bot.contains(bot))
+                }
+                _ => true,
+            };
+            let results = numbers.into_iter().zip(results);
+            let (numbers, results): (Vec<_>, Vec<_>) = results.filter(|(_, replayed)| is_of_bot(replayed)).unzip();
             summary.pace_changes = summary.pace_changes || replayer.changes_pace(&results, &change);
             for (line, replayed) in numbers.into_iter().zip(&results) {
                 summary.add(replayed, || {
@@ -202,7 +213,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
             // Serializing does not fail, because all keys of the maps are strings.
             serde_json::to_string(&summary.report(limit)).unwrap_or_default() + "\n"
         }
-        None => shown(&summary.report(limit), &path),
+        None => shown(&summary.report(limit), &path, is_change && sources.file.is_none()),
     };
     Ok((text, summary.changed() == 0))
 }
@@ -250,7 +261,8 @@ fn site(text: &str) -> Result<(Origin, PathBuf), String> {
     }
 }
 
-fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
+/// `is_default` says whether the changed configuration has no file, so that most keys have their defaults.
+fn shown(report: &SummaryOutput<'_>, evidence: &Path, is_default: bool) -> String {
     let summary = report.summary;
     let decisions = if summary.decisions == 1 {
         "decision"
@@ -290,6 +302,9 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path) -> String {
         );
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");
+    if is_default {
+        text.push_str("note: no --config was given, so all keys that --set does not name have their defaults\n");
+    }
     if summary.lacks_copy {
         let _ = writeln!(
             text,

@@ -132,6 +132,12 @@ pub(super) fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> 
     found.map(|(_, status)| status)
 }
 
+/// Returns the status because of which the fetch of the robots.txt failed. `None` if it failed for another reason.
+pub(super) fn failed_status(logged: &LoggedDecision<'_>) -> Option<u16> {
+    let error = logged.robots_error.as_deref()?;
+    (400..=599).find(|status| FetchError::Status(*status).to_string() == error)
+}
+
 /// Builds what the proxy knew of the origin's robots.txt, as far as the log line says.
 pub(super) fn lookup(
     logged: &LoggedDecision<'_>,

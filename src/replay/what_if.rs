@@ -76,9 +76,13 @@ pub enum Unknown {
     NoTdmrep,
     #[error("the logged decision used no robots.txt, and it is unknown which one the site had then")]
     NoLookup,
-    #[error("robotgate could not fetch the robots.txt in time, and no usable copy of the old configuration was found")]
+    #[error(
+        "the fetch of the robots.txt had failed or not ended, and no usable copy of the old configuration was found"
+    )]
     NoOldConfig,
-    #[error("robotgate could not fetch the robots.txt in time, and the new configuration may treat that differently")]
+    #[error(
+        "the fetch of the robots.txt had failed or not ended, and the new configuration may treat that differently"
+    )]
     Failing,
     #[error("robotgate stopped waiting for the robots.txt, and the new configuration has another robots.wait")]
     Waiting,
@@ -320,7 +324,7 @@ impl Scenario {
             if request::pending_fetch(logged).is_some() && old.robots.wait != config.robots.wait {
                 return Err(Unknown::Waiting);
             }
-            if !fails_alike(&old.robots.policy, policy) {
+            if !fails_alike(logged, &old.robots.policy, policy) {
                 return Err(Unknown::Failing);
             }
         }
@@ -419,14 +423,21 @@ fn delays(config: &Config) -> impl Iterator<Item = (&str, Duration)> {
     bots.filter_map(|bot| Some((&*bot.name, bot.delay?)))
 }
 
-/// Returns whether a failed fetch of a robots.txt has the same consequences under both policies.
-fn fails_alike(old: &Policy, new: &Policy) -> bool {
-    let means = |policy: &Policy| {
+/// Returns whether the failed fetch of the robots.txt has the same consequences under both policies.
+fn fails_alike(logged: &LoggedDecision<'_>, old: &Policy, new: &Policy) -> bool {
+    let after = |policy: &Policy| {
         let unreachable = policy.unreachable;
-        let after = (unreachable.deny_for, unreachable.then, unreachable.without_copy);
-        (policy.profile, policy.soft_404, after)
+        (unreachable.deny_for, unreachable.then, unreachable.without_copy)
     };
-    means(old) == means(new)
+    let is_same_failure = match request::failed_status(logged) {
+        // Without an error in the log, the response was no failure under the old policy, but perhaps under the new one.
+        _ if logged.robots_error.is_none() => (old.profile, old.soft_404) == (new.profile, new.soft_404),
+        Some(429) => old.profile == new.profile,
+        // If the old policy looked for a "not found" page in the response, there was none.
+        Some(500..=599) => old.soft_404 || !new.soft_404,
+        _ => true,
+    };
+    is_same_failure && after(old) == after(new)
 }
 
 const PROFILES: [Profile; 2] = [Profile::Google, Profile::Rfc9309];

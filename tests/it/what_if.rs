@@ -88,6 +88,14 @@ async fn what_if_predicts_the_decisions_under_the_new_configuration() {
         }
     }
 
+    let part = what_if(&gate, &["--config", &new, "--json", "--bot", "A", "--bot", "Reporter"])
+        .await
+        .json();
+    assert_eq!(part["decisions"], json!(2 * PATHS.len()), "{part:#}");
+    assert!(!shown.out.contains("no --config was given"), "{}", shown.out);
+    let default = what_if(&gate, &["--set", "robots.profile=rfc9309"]).await;
+    assert!(default.out.contains("no --config was given"), "{}", default.out);
+
     gate.rewrite_config(&text);
     gate.reloaded(1).await;
     let after = request_pages(&gate, &origin).await;

@@ -191,8 +191,16 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
             "GET",
             PRIVATE,
             Found::Failed,
+            "robots.profile = 'rfc9309'",
+            "same: deny unreachable",
+        ),
+        (
+            "A",
+            "GET",
+            PRIVATE,
+            Found::Failed,
             "robots.unreachable.deny-for = '1h'",
-            "unknown: robotgate could not fetch the robots.txt in time, and the new configuration may treat that differently",
+            "unknown: the fetch of the robots.txt had failed or not ended, and the new configuration may treat that differently",
         ),
         (
             "A",
@@ -216,10 +224,23 @@ fn logged_decisions_are_decided_again_under_a_new_configuration() {
         let found = found(&line, Some(&old), &to_config(new), Some(ROBOTS));
         assert_eq!(found, expected, "{agent:?} {method} {url} under {new}: {line}");
     }
-    let failed = line(&old, "A", "GET", PRIVATE, &Found::Failed);
+    let mut failed = line(&old, "A", "GET", PRIVATE, &Found::Failed);
+    // The profile `rfc9309` treats a 429 as no robots.txt, and looks for no "not found" page in a 503.
+    let rfc = to_config("robots.profile = 'rfc9309'");
+    let looks_for_none = config("robots.soft-404 = false");
+    for (status, old, new, expected) in [
+        (503, &old, &rfc, "same: deny unreachable"),
+        (429, &old, &rfc, "unknown"),
+        (503, &looks_for_none, &to_config(CONFIG), "unknown"),
+    ] {
+        failed["robots_status"] = json!(status);
+        failed["robots_error"] = json!(format!("the server answered {status}"));
+        let found = found(&failed, Some(old), new, None);
+        assert!(found.starts_with(expected), "{status}: {found}");
+    }
     assert_eq!(
         found(&failed, None, &to_config(CONFIG), None),
-        "unknown: robotgate could not fetch the robots.txt in time, and no usable copy of the old configuration was found"
+        "unknown: the fetch of the robots.txt had failed or not ended, and no usable copy of the old configuration was found"
     );
 }
 
