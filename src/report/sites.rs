@@ -17,15 +17,16 @@ use crate::copy::AnswerKind;
 pub(super) struct Outage {
     pub(super) site: String,
     pub(super) from: SystemTime,
-    /// When the last failed fetch ended.
+    /// When the last failed fetch ended, or robotgate stopped.
     pub(super) last: SystemTime,
-    /// When a fetch succeeded again, or robotgate stopped. `None` if the log shows neither.
+    /// When a fetch succeeded again. `None` if the log does not show that.
     pub(super) until: Option<SystemTime>,
     pub(super) failures: u64,
     pub(super) error: String,
 }
 
-/// The outages of all sites, separately for each run of robotgate, because each run fetches by itself.
+/// The outages of all sites. Each robotgate fetches by itself, so each has its own outages. If it is stopped during
+/// an outage, its next run continues this outage.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: HashMap<String, Outage>,
@@ -89,22 +90,32 @@ impl Outages {
         let run = run(record, log) + SEPARATOR;
         let keys: Vec<_> = self.open.keys().filter(|key| key.starts_with(&run)).cloned().collect();
         for key in keys {
-            self.end(&key, record.time.0);
+            if let Some(mut outage) = self.open.remove(&key) {
+                outage.last = outage.last.max(record.time.0);
+                self.keep(outage);
+            }
         }
     }
 
     fn begin(&mut self, key: String, record: &Record<'_>, from: SystemTime) {
-        self.total += 1;
+        let site = kept(record.origin());
+        // An earlier run of robotgate may have stopped during this outage.
+        let is_same = |other: &Outage| other.until.is_none() && (&other.site, other.from) == (&site, from);
+        let earlier = self.ended.iter().position(is_same);
+        let earlier = earlier.map(|at| self.ended.swap_remove(at));
+        if earlier.is_none() {
+            self.total += 1;
+        }
         if self.open.len() >= MAX_OPEN {
             self.is_cut = true;
             return;
         }
         let outage = Outage {
-            site: kept(record.origin()),
+            site,
             from,
             last: record.time.0,
             until: None,
-            failures: 1,
+            failures: 1 + earlier.map_or(0, |earlier| earlier.failures),
             error: record
                 .error
                 .as_ref()
@@ -114,11 +125,14 @@ impl Outages {
     }
 
     fn end(&mut self, key: &str, until: SystemTime) {
-        let Some(outage) = self.open.remove(key) else { return };
-        self.ended.push(Outage {
-            until: Some(until),
-            ..outage
-        });
+        if let Some(mut outage) = self.open.remove(key) {
+            outage.until = Some(until);
+            self.keep(outage);
+        }
+    }
+
+    fn keep(&mut self, outage: Outage) {
+        self.ended.push(outage);
         if self.ended.len() >= 2 * MAX_ENDED {
             self.is_cut = true;
             self.ended.sort_by_key(|outage| std::cmp::Reverse(outage.length()));

@@ -434,7 +434,8 @@ async fn outages_of_two_robotgates_are_counted_apart() {
     };
     let failed = |time, since| fetch(time, site, "unreachable", Some(since));
     // The robotgate `one` cannot reach the site from 10:00 to 12:00. In between, its configuration forbids the site,
-    // which does not end the outage. The robotgate `other` cannot reach the site from 10:30 on, and stops at 13:00.
+    // which does not end the outage. The robotgate `other` cannot reach the site from 10:30 on, and stops at 13:00,
+    // which does not end the outage either.
     let log = |one: Value, other: Value| {
         [
             vec![
@@ -457,7 +458,7 @@ async fn outages_of_two_robotgates_are_counted_apart() {
         rows.map(|row| [row[9].clone(), row[10].clone(), row[12].clone()].map(|cell| cell.replace("2026-11-22T", "")))
             .collect()
     };
-    let expected = [["10:30:00Z", "13:00:00Z", "1"], ["10:00:00Z", "12:00:00Z", "2"]];
+    let expected = [["10:30:00Z", "still", "1"], ["10:00:00Z", "12:00:00Z", "2"]];
     let one_file = lines(&log(json!("1f2e3d4c"), json!("5a6b7c8d")).concat());
     let output = CliOutput::of(&["report", "-", "--format", "csv"], &one_file).await;
     assert_eq!(outages(&output.out), expected, "{output:?}");
@@ -470,6 +471,31 @@ async fn outages_of_two_robotgates_are_counted_apart() {
     fs::write(path("other"), lines(&[other, stop].concat())).expect("written");
     let output = CliOutput::of(&["report", &path("one"), &path("other"), "--format", "csv"], "").await;
     assert_eq!(outages(&output.out), expected, "{output:?}");
+}
+
+#[tokio::test]
+async fn an_outage_goes_on_after_a_restart() {
+    let site = "https://a.example";
+    let of = |instance: &str, mut record: Value| {
+        record["instance"] = json!(instance);
+        record
+    };
+    let failed = |time, since| fetch(time, site, "unreachable", Some(since));
+    let log = [
+        of("1f2e3d4c", failed("10:00:00", "10:00:00")),
+        of("1f2e3d4c", record("stop", "10:30:00", json!({ "cause": "SIGTERM" }))),
+        of("5a6b7c8d", failed("11:00:00", "10:00:00")),
+        of("5a6b7c8d", fetch("12:00:00", site, "rules", None)),
+        of("5a6b7c8d", failed("13:00:00", "13:00:00")),
+    ];
+    let output = CliOutput::of(&["report", "-", "--format", "csv"], &lines(&log)).await;
+    let rows = rows_of(&output.out).into_iter().filter(|row| row[0] == "unreachable");
+    let rows =
+        rows.map(|row| [row[9].clone(), row[10].clone(), row[12].clone()].map(|cell| cell.replace("2026-11-22T", "")));
+    let expected = [["10:00:00Z", "12:00:00Z", "2"], ["13:00:00Z", "still", "1"]];
+    assert_eq!(rows.collect::<Vec<_>>(), expected, "{output:?}");
+    let total = "total,\"Times that a robots.txt was unreachable\",,,,,,,,,,,2,,";
+    assert!(output.out.contains(total), "{output:?}");
 }
 
 #[tokio::test]
