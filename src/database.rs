@@ -298,7 +298,10 @@ impl From<redb::Error> for FileError {
             E::Corrupted(what) if is_later_format(&what) => Self::Later(what),
             E::Corrupted(what) => Self::Damaged(what),
             E::Io(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
-                Self::Damaged(error.to_string())
+                Self::Damaged(match error.to_string() {
+                    text if text.contains("magic number") => "it does not begin like a file of robotgate".to_owned(),
+                    text => text,
+                })
             }
             E::Io(error) => Self::Io(error),
             E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {

@@ -89,7 +89,7 @@ type Warning = [(HeaderName, &'static str); 1];
 // === impl AdminServer ===
 
 impl AdminServer {
-    /// Creates the server. It shows the running proxy (`live`) and the service around the proxy (`service_info`).
+    /// Creates the server. Its responses show the running proxy (`live`) and the facts in `service_info`.
     pub fn new(live: Arc<Live>, service_info: ServiceInfo) -> Self {
         let context = Context {
             live,

@@ -55,8 +55,9 @@ macro_rules! records {
     };
 }
 
-/// Defines a struct of fields that several kinds of records share. A record's field of such a type must have the same
-/// name as the first field of the struct, because `write` writes the first value without its name.
+/// Defines a struct of fields that several kinds of records share. If a record has such a struct as a field, this field
+/// must have the name of the struct's first field: the record writes this name, and `write` then writes only the value
+/// of the first field.
 macro_rules! fields {
     (
         $(#[$about:meta])*

@@ -49,7 +49,8 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     if !doubts.taken.is_empty() {
         let taken = doubts.taken.iter().map(|(address, key)| format!("{address} ({key})"));
         warn(&format_args!(
-            "something already listens on {}; this is normal while robotgate runs with this configuration",
+            "something already listens on {}; unless that is robotgate itself, a start or a reload with this \
+             configuration will fail",
             Vec::from_iter(taken).join(", ")
         ));
     }

@@ -71,7 +71,7 @@ impl Fleet {
         ) {
             table.checker.complain(
                 span,
-                "ca-file has no effect, because url does not use TLS; write rediss:// in url, or remove ca-file",
+                "ca-file has no effect, because url does not use TLS; remove ca-file, or use a url with rediss://",
             );
         }
         if let (Some(span), None) = (table.span_of("username-file"), table.span_of("password-file")) {

@@ -7,7 +7,7 @@ use crate::{bot::Enforcement, text::words};
 pub enum Basis {
     /// What the site says, in its robots.txt or elsewhere, or that it says nothing.
     Site,
-    /// The request and the configuration.
+    /// Only the request and the configuration.
     Configuration,
     /// The destination, or the client's proof. A replay takes such a decision from the log.
     Network,
@@ -185,7 +185,7 @@ reasons! {
     /// The request is a tunnel, and what the site allows depends on the path.
     Unverifiable = "unverifiable" {
         basis: Site, status: Forbidden,
-        phrase: "Disallowed: robots.txt cannot be verified through a tunnel",
+        phrase: "Disallowed: robotgate cannot see the path in a tunnel",
         sentence: "The site's robots.txt allows this bot only some paths, and robotgate cannot see inside a tunnel \
             which one the bot requests.",
         what_to_do: "Ask the operator to set https.mode = \"intercept\", so that robotgate can check each path (clients \

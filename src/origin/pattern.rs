@@ -91,7 +91,11 @@ impl FromStr for HostPattern {
             Ok(url::Host::Ipv6(address)) if !subdomains => one(address.to_string()),
             Err(_) if let Some(host) = without_port(bare) => wrong(format!(
                 r#""{text}" has a port, but an entry applies to every port; write it without the port: "{}""#,
-                text.replacen(bare, host, 1)
+                text.replacen(bare, host.trim_matches(['[', ']']), 1)
+            )),
+            // The URL standard takes a name with a last label of digits for an IPv4 address.
+            Err(_) if bare.rsplit('.').next().is_some_and(is_number) => wrong(format!(
+                r#""{text}" is not a valid IP address; correct it, or write a name like "bank.example""#
             )),
             Err(_) if bare.contains(':') => wrong(format!(r#""{text}" is not a host; {shape}, without a port"#)),
             _ => wrong(format!(r#""{text}" is not a host; {shape}"#)),
@@ -103,6 +107,10 @@ impl FromStr for HostPattern {
 fn without_root(name: &str) -> Option<&str> {
     let name = name.strip_suffix('.').unwrap_or(name);
     (!name.split('.').any(str::is_empty)).then_some(name)
+}
+
+fn is_number(label: &str) -> bool {
+    !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn without_port(text: &str) -> Option<&str> {
@@ -127,6 +135,14 @@ mod tests {
                 error.to_string().contains("has a wildcard; write whole names"),
                 "{error}"
             );
+        }
+        for (text, advice) in [
+            ("127.0.0.300", "not a valid IP address"),
+            ("[::1]:8080", "write it without the port: \"::1\""),
+            ("127.0.0.2:8080", "write it without the port: \"127.0.0.2\""),
+        ] {
+            let error = text.parse::<HostPattern>().expect_err(text).to_string();
+            assert!(error.contains(advice), "{error}");
         }
         for text in ["a.example..", "..a.example", "a..example", ".", "", "..."] {
             let error = text.parse::<HostPattern>().expect_err(text);

@@ -66,8 +66,8 @@ pub enum NoteError {
     #[error("an older key than that of --key signed it; if you trust the older key too, put both into the --key file")]
     OlderKey,
     #[error(
-        "do not trust this checkpoint: its key was replaced when {0} lines were sealed, but the checkpoint covers more \
-         lines. Find out who has the old key. If this is the checkpoint in the seal folder, restore the \
+        "do not trust this checkpoint: its key was replaced after {0} lines, but somebody has used the old key for \
+         this later checkpoint. Find out who has the old key. If this is the checkpoint in the seal folder, restore the \
          whole seal folder from one backup"
     )]
     Replaced(u64),

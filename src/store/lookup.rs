@@ -92,7 +92,7 @@ impl Store {
                 cached.set_recalled();
                 self.weigh_anew(origin, cached);
             }
-            Err(error) => tracing::debug!(%origin, %error, "cannot read the state of an origin from the disk"),
+            Err(error) => tracing::debug!(%origin, %error, "cannot read the state of an origin from the cache file"),
         }
     }
 

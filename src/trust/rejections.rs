@@ -68,11 +68,11 @@ impl Rejections {
     }
 
     /// Returns the `robotgate env` command that prints settings with which the client of this User-Agent trusts the
-    /// certificate. If the client cannot be guessed, the command lists all clients.
+    /// certificate. If the client cannot be guessed, `CLIENT` stands for its name.
     pub fn fix(&self, user_agent: Option<&str>) -> String {
         match user_agent.and_then(clients::guess) {
             Some(name) => format!("robotgate env {name}{}", self.config_options),
-            None => format!("robotgate env{}", self.config_options),
+            None => format!("robotgate env CLIENT{}", self.config_options),
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
         let rejections = Rejections::new(" --config gate.toml".to_owned());
         for (user_agent, command) in [
             (Some("curl/8.5.0"), "robotgate env curl --config gate.toml"),
-            (None, "robotgate env --config gate.toml"),
+            (None, "robotgate env CLIENT --config gate.toml"),
         ] {
             assert_eq!(rejections.fix(user_agent), command);
         }

@@ -48,7 +48,7 @@ async fn a_rejection_is_logged_with_the_fix_for_its_client() {
             "closed the connection",
             "robotgate env wget",
         ),
-        ("python3", &["-c", REQUESTS], "does not trust", "robotgate env"),
+        ("python3", &["-c", REQUESTS], "does not trust", "robotgate env CLIENT"),
         (
             "python3",
             &["-c", AIOHTTP],

@@ -22,7 +22,7 @@ pub(super) enum Problem {
     TooLarge,
     #[error("the content has to be JSON: send Content-Type: application/json")]
     MediaType,
-    #[error("the request did not arrive in time")]
+    #[error("the request's content did not arrive in time; check its Content-Length")]
     Slow,
     #[error("present the token of admin.token-file: Authorization: Bearer ...")]
     NoToken,

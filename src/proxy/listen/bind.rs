@@ -176,6 +176,7 @@ fn hint(error: &io::Error, key: &str) -> String {
             )
         }
         io::ErrorKind::AddrNotAvailable => format!("; this machine has no such address: correct {key}"),
+        io::ErrorKind::InvalidInput => format!("; robotgate cannot listen on such an address: correct {key}"),
         _ => String::new(),
     }
 }

@@ -62,7 +62,10 @@ async fn a_client_that_does_not_trust_the_authority_is_logged_with_a_fix() {
         "{line:#?}"
     );
     assert_eq!(line.level(), "WARN", "{line:#?}");
-    let fix = format!("robotgate env --config {}", gate.file("robotgate.toml").display());
+    let fix = format!(
+        "robotgate env CLIENT --config {}",
+        gate.file("robotgate.toml").display()
+    );
     assert_eq!(line.field("fix"), Some(&*fix), "what to do: {line:#?}");
     assert!(line.says(NAME), "where it wanted to go: {line:#?}");
 }

@@ -112,7 +112,7 @@ fn a_refusal_without_a_rule_names_its_cause() {
         (
             Verdict::Unverifiable,
             Reason::Unverifiable,
-            "Disallowed: robots.txt cannot be verified through a tunnel",
+            "Disallowed: robotgate cannot see the path in a tunnel",
         ),
         (
             Verdict::Deny,

@@ -129,8 +129,8 @@ impl Frames {
         self.frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()).await;
     }
 
-    /// Reads the content of `stream`. Returns its number of bytes, and whether the peer ended the stream before the
-    /// connection. Sends a PING for each data frame, even if the peer has stopped reading.
+    /// Reads the content of `stream`. Returns its number of bytes, and whether the peer ended the stream (and did not only
+    /// close the connection). Sends a PING for each data frame, even if the peer has stopped reading.
     pub async fn content_with_pings(&mut self, stream: u32) -> (usize, bool) {
         within("the end of a stream", async {
             let mut bytes = 0;
