@@ -23,8 +23,8 @@ pub(crate) enum PemError {
     Other(usize),
 }
 
-/// Returns the certificates in a PEM file, each with the number of its first line. Skips other PEM blocks, even damaged
-/// ones.
+/// Returns the certificates in a PEM file, each with the number of its first line. Skips other PEM blocks, even if their
+/// content is damaged.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'static>)>, PemError> {
     let begins_line = |at: &usize| *at == 0 || pem[at - 1] == b'\n';
     let begins: Vec<usize> = memchr::memmem::find_iter(pem, "-----BEGIN")
@@ -35,13 +35,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'sta
     for (begin, end) in std::iter::zip(&begins, ends) {
         let line = 1 + memchr::memchr_iter(b'\n', &pem[..*begin]).count();
         let text = &pem[*begin..end];
-        let label = text
-            .split(|byte| *byte == b'\n')
-            .next()
-            .unwrap_or_default()
-            .trim_ascii_end();
-        let is_whole = label.len() > 2 * "-----".len() && label.ends_with(b"-----");
-        if is_whole && label != b"-----BEGIN CERTIFICATE-----" {
+        if is_other_block(text) {
             continue;
         }
         let block = CertificateDer::pem_slice_iter(text).next();
@@ -50,6 +44,24 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'sta
         }
     }
     Ok(found)
+}
+
+/// Returns whether the text begins with a block that is not a certificate and has the END line for its BEGIN line. A
+/// mistyped label does not fit the END line, and is an error.
+fn is_other_block(text: &[u8]) -> bool {
+    let line = text
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii_end();
+    let label = line
+        .strip_prefix(b"-----BEGIN ")
+        .and_then(|rest| rest.strip_suffix(b"-----"));
+    label.is_some_and(|label| {
+        let end = [b"-----END ", label, b"-----"].concat();
+        let is_one_line = memchr::memmem::find(label, b"-----").is_some();
+        label != b"CERTIFICATE" && !is_one_line && memchr::memmem::find(text, &end).is_some()
+    })
 }
 
 /// Says what a file contains instead of a readable private key, and what to do.
@@ -122,7 +134,17 @@ mod tests {
         let certificate = "-----BEGIN CERTIFICATE-----\r\nAAAA\r\n-----END CERTIFICATE-----\r\n";
         let found = certificates(format!("{key}{certificate}").as_bytes()).expect("the key is skipped");
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [6]);
-        let cut = certificate.replace("E-----\r\nA", "E\r\nA");
-        assert_eq!(certificates(cut.as_bytes()), Err(PemError::Begin(1)));
+        for (damaged, error) in [
+            (certificate.replace("E-----\r\nA", "E\r\nA"), PemError::Begin(1)),
+            (
+                certificate.replace("BEGIN CERTIFICATE", "BEGIN CERTIFICAT"),
+                PemError::NoEnd(1),
+            ),
+            (certificate.replace("\r\n", ""), PemError::NoEnd(1)),
+        ] {
+            assert_eq!(certificates(damaged.as_bytes()), Err(error), "{damaged}");
+        }
+        let old_mac = certificate.replace("\r\n", "\r");
+        assert_eq!(certificates(old_mac.as_bytes()).map(|found| found.len()), Ok(1));
     }
 }

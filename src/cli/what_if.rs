@@ -97,6 +97,10 @@ enum WhatIfError {
     Config(#[from] ConfigError),
     #[error("cannot read {}: {}", path.display(), Unreadable(error))]
     Robots { path: PathBuf, error: io::Error },
+    #[error(
+        "no decision in these logs is for a bot with the name {0:?}; --bot takes the log's field \"bot\", with its case"
+    )]
+    NoBot(String),
     #[error("--robots names {0} twice")]
     Twice(Origin),
     #[error(
@@ -140,6 +144,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let mut replayer = Replayer::new(EvidenceReader::open(&path).map_err(unreadable)?);
     let (mut summary, mut cases, mut list) = (Summary::default(), Cases::default(), String::new());
     let period = args.period.period();
+    let mut unseen = args.bot.clone();
     let is_limited = period.since.is_some() || period.until.is_some();
     for path in &args.logs {
         let mut log = LogReader::open(path)?;
@@ -148,8 +153,9 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
             let (numbers, lines): (Vec<u64>, Vec<&[u8]>) =
                 (first..).zip(lines).filter(|(_, line)| is_wanted(line)).unzip();
             let results = replayer.what_if(&lines, &change, || false).map_err(unreadable)?;
-            let is_of_bot = |replayed: &Replayed<'_, Finding>| match replayed {
+            let mut is_of_bot = |replayed: &Replayed<'_, Finding>| match replayed {
                 Replayed::Decision(logged, _) if !args.bot.is_empty() => {
+                    unseen.retain(|bot| logged.bot.as_ref() != Some(bot));
                     logged.bot.as_ref().is_some_and(|bot| args.bot.contains(bot))
                 }
                 _ => true,
@@ -190,6 +196,9 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
                 }
             }
         }
+    }
+    if let Some(bot) = unseen.pop() {
+        return Err(WhatIfError::NoBot(bot));
     }
     let undecided: u64 = summary.unknown.values().sum();
     if args.list && undecided > 0 {
@@ -303,7 +312,7 @@ fn shown(report: &SummaryOutput<'_>, evidence: &Path, is_default: bool) -> Strin
     }
     count(summary.unreadable_lines, "left out: not a JSON record of the log");
     if is_default {
-        text.push_str("note: no --config was given, so all keys that --set does not name have their defaults\n");
+        text.push_str("note: no --config was given, so all keys that are not set have their defaults\n");
     }
     if summary.lacks_copy {
         let _ = writeln!(

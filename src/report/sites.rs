@@ -26,10 +26,13 @@ pub(super) struct Outage {
 }
 
 /// The outages of all sites. Each robotgate fetches by itself, so each has its own outages. If it is stopped during
-/// an outage, its next run continues this outage.
+/// an outage, the outage goes on until a fetch succeeds.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: HashMap<String, Outage>,
+    /// Open outages of robotgates that were stopped, by site. The next fetch from the site, by any robotgate, continues
+    /// or ends the outage.
+    stopped: HashMap<String, Outage>,
     ended: Vec<Outage>,
     pub(super) total: u64,
     /// Whether outages were dropped, because too many had ended (the longest are kept) or too many were open.
@@ -82,8 +85,19 @@ impl Outages {
             // This record is older than the last failure, so it does not end the outage.
             (Some(open), None) if time < open.last => {}
             (Some(_), None) => self.end(&key, time),
-            (None, None) => {}
+            (None, None) => {
+                if let Some(mut outage) = self.take_stopped(record.origin(), time) {
+                    outage.until = Some(time);
+                    self.keep(outage);
+                }
+            }
         }
+    }
+
+    /// Takes the outage of the site during which a robotgate was stopped before `time`, if there is one.
+    fn take_stopped(&mut self, site: &str, time: SystemTime) -> Option<Outage> {
+        self.stopped.get(site).filter(|outage| outage.last <= time)?;
+        self.stopped.remove(site)
     }
 
     pub(super) fn stop(&mut self, record: &Record<'_>, log: usize) {
@@ -92,17 +106,16 @@ impl Outages {
         for key in keys {
             if let Some(mut outage) = self.open.remove(&key) {
                 outage.last = outage.last.max(record.time.0);
-                self.keep(outage);
+                if let Some(other) = self.stopped.insert(outage.site.clone(), outage) {
+                    self.keep(other);
+                }
             }
         }
     }
 
     fn begin(&mut self, key: String, record: &Record<'_>, from: SystemTime) {
         let site = kept(record.origin());
-        // An earlier run of robotgate may have stopped during this outage.
-        let is_same = |other: &Outage| other.until.is_none() && (&other.site, other.from) == (&site, from);
-        let earlier = self.ended.iter().position(is_same);
-        let earlier = earlier.map(|at| self.ended.swap_remove(at));
+        let earlier = self.take_stopped(&site, record.time.0);
         if earlier.is_none() {
             self.total += 1;
         }
@@ -112,7 +125,7 @@ impl Outages {
         }
         let outage = Outage {
             site,
-            from,
+            from: earlier.as_ref().map_or(from, |earlier| earlier.from.min(from)),
             last: record.time.0,
             until: None,
             failures: 1 + earlier.map_or(0, |earlier| earlier.failures),
@@ -141,7 +154,12 @@ impl Outages {
     }
 
     pub(super) fn longest(&self) -> Vec<&Outage> {
-        let mut all: Vec<_> = self.ended.iter().chain(self.open.values()).collect();
+        let mut all: Vec<_> = self
+            .ended
+            .iter()
+            .chain(self.open.values())
+            .chain(self.stopped.values())
+            .collect();
         all.sort_by(|one, other| (other.length(), &one.site, one.from).cmp(&(one.length(), &other.site, other.from)));
         all
     }

@@ -487,14 +487,24 @@ async fn an_outage_goes_on_after_a_restart() {
         of("5a6b7c8d", failed("11:00:00", "10:00:00")),
         of("5a6b7c8d", fetch("12:00:00", site, "rules", None)),
         of("5a6b7c8d", failed("13:00:00", "13:00:00")),
+        of("5a6b7c8d", record("stop", "13:30:00", json!({ "cause": "SIGTERM" }))),
+        // Without a cache file, the next run does not know of the earlier failure.
+        of("9e8d7c6b", failed("14:00:00", "14:00:00")),
+        of("9e8d7c6b", record("stop", "14:30:00", json!({ "cause": "SIGTERM" }))),
+        of("0a1b2c3d", fetch("15:00:00", site, "rules", None)),
+        of("0a1b2c3d", failed("16:00:00", "16:00:00")),
     ];
     let output = CliOutput::of(&["report", "-", "--format", "csv"], &lines(&log)).await;
     let rows = rows_of(&output.out).into_iter().filter(|row| row[0] == "unreachable");
     let rows =
         rows.map(|row| [row[9].clone(), row[10].clone(), row[12].clone()].map(|cell| cell.replace("2026-11-22T", "")));
-    let expected = [["10:00:00Z", "12:00:00Z", "2"], ["13:00:00Z", "still", "1"]];
+    let expected = [
+        ["10:00:00Z", "12:00:00Z", "2"],
+        ["13:00:00Z", "15:00:00Z", "2"],
+        ["16:00:00Z", "still", "1"],
+    ];
     assert_eq!(rows.collect::<Vec<_>>(), expected, "{output:?}");
-    let total = "total,\"Times that a robots.txt was unreachable\",,,,,,,,,,,2,,";
+    let total = "total,\"Times that a robots.txt was unreachable\",,,,,,,,,,,3,,";
     assert!(output.out.contains(total), "{output:?}");
 }
 

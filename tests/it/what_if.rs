@@ -92,6 +92,8 @@ async fn what_if_predicts_the_decisions_under_the_new_configuration() {
         .await
         .json();
     assert_eq!(part["decisions"], json!(2 * PATHS.len()), "{part:#}");
+    let typo = what_if(&gate, &["--config", &new, "--bot", "a"]).await;
+    assert!(typo.errors.contains("is for a bot with the name \"a\""), "{typo:?}");
     assert!(!shown.out.contains("no --config was given"), "{}", shown.out);
     let default = what_if(&gate, &["--set", "robots.profile=rfc9309"]).await;
     assert!(default.out.contains("no --config was given"), "{}", default.out);
