@@ -166,11 +166,7 @@ fn move_aside<T>(kind: &DatabaseKind<T>, path: &Path, damaged: &File, what: &str
     let mut aside = beside.into_os_string();
     // The time has no colons, because some programs treat the text before a colon as a host name.
     aside.push(Timestamp(SystemTime::now()).to_string().replace(':', ""));
-    fs::rename(path, &aside).map_err(|error| {
-        stays(format!(
-            "{error}; move the file away, or let robotgate write to its folder"
-        ))
-    })?;
+    fs::rename(path, &aside).map_err(|error| stays(format!("{error}; let robotgate write to its folder")))?;
     tracing::error!(
         path = %path.display(),
         moved_to = %aside.display(),

@@ -9,7 +9,7 @@ use rcgen::{
 use rustls::crypto::SecureRandom;
 
 use super::{
-    error::AuthorityError,
+    error::{AuthorityError, MintError},
     leaf::{BACKDATE, serial},
     pair::NewPair,
 };
@@ -30,7 +30,9 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     let mut params = CertificateParams::default();
     params.not_before = date_time(now.checked_sub(BACKDATE))?;
     params.not_after = date_time(now.checked_add(LIFE))?;
-    params.serial_number = Some(SerialNumber::from_slice(&serial(random).map_err(make)?));
+    params.serial_number = Some(SerialNumber::from_slice(
+        &serial(random).map_err(|error| AuthorityError::Make(error.to_string()))?,
+    ));
     params.distinguished_name = subject(random)?;
     // The authority may sign leaf certificates, but no other authorities (RFC 5280 §4.2.1.9).
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -49,7 +51,7 @@ fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityErro
     let mut id = [0; 4];
     random
         .fill(&mut id)
-        .map_err(|_| make("the system provides no random numbers"))?;
+        .map_err(|_| AuthorityError::Make(MintError::Random.to_string()))?;
     let mut subject = DistinguishedName::new();
     subject.push(DnType::OrganizationName, "robotgate");
     subject.push(
@@ -59,8 +61,12 @@ fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityErro
     Ok(subject)
 }
 
-fn make(cause: impl ToString) -> AuthorityError {
-    AuthorityError::Make(cause.to_string())
+fn make(error: rcgen::Error) -> AuthorityError {
+    AuthorityError::Make(match error {
+        // ring fails like this only without random numbers.
+        rcgen::Error::RingUnspecified => MintError::Random.to_string(),
+        error => error.to_string(),
+    })
 }
 
 /// Ten years, so that clients seldom have to be told to trust a new certificate.

@@ -49,8 +49,8 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     if !doubts.taken.is_empty() {
         let taken = doubts.taken.iter().map(|(address, key)| format!("{address} ({key})"));
         warn(&format_args!(
-            "something already listens on {}; unless that is robotgate itself, a start or a reload with this \
-             configuration will fail",
+            "something already listens on {}; if that is neither robotgate itself nor its systemd socket, a start or a \
+             reload with this configuration will fail",
             Vec::from_iter(taken).join(", ")
         ));
     }
@@ -68,7 +68,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
         warn(&format_args!(
             "the bot {bot:?}: its credential {name:?} is not in the credentials file, so clients with its User-Agent are \
              refused unless they have another proof; run: robotgate credential add {name}{options}; or write \
-             credentials = [] in its [[bot]], and clients need no credential for this bot"
+             credentials = [] in its [[bot]]: without identity.required, clients then need no credential for this bot"
         ));
     }
     for (bot, agent) in config.bots_looked_up_by_name() {

@@ -345,9 +345,9 @@ fn text(found: &Verification, has_logs: bool) -> String {
     );
     let checkpoints = match (found.checkpoints, found.older_checkpoints) {
         (1, 1) => "older checkpoint matches".to_owned(),
-        (1, all) => format!("of {all} older checkpoints matches"),
+        (1, all) => format!("of {all} older checkpoints (named, and of replaced keys) matches"),
         (some, all) if some == all => "older checkpoints match".to_owned(),
-        (_, all) => format!("of {all} older checkpoints match"),
+        (_, all) => format!("of {all} older checkpoints (named, and of replaced keys) match"),
     };
     if found.checkpoints > 0 {
         let _ = writeln!(text, "{:>10} {checkpoints} the sealed lines", found.checkpoints);

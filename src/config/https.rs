@@ -59,7 +59,7 @@ impl Https {
         if let Some(span) = key_at.filter(|_| ca_certificate == ca_key) {
             checker.complain(
                 span,
-                "ca-certificate and ca-key name the same file; name another one for the key",
+                "ca-certificate and ca-key name the same file, perhaps by default; change one of them",
             );
         }
         Self {

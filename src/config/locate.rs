@@ -90,7 +90,11 @@ impl Problem {
         let is_address = key == "fleet.url";
         let mut message = without_password(&complaint.message, false);
         if let Some((_, value)) = source_line.split_once('=').filter(|_| is_address) {
-            message = message.replace(value.trim(), "the URL");
+            let value = value.trim();
+            // A scheme alone is no secret, and the advice in the message has one too.
+            if !["redis", "rediss", "unix", ""].contains(&value.trim_end_matches(['/', ':'])) {
+                message = message.replace(value, "the URL");
+            }
         }
         let source_line = without_password(source_line, is_address);
         let (source_name, line) = match source.source_of(start) {

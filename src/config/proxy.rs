@@ -205,10 +205,7 @@ impl Tls {
         let raw_key = table.required("key", r#""proxy-key.pem""#, Table::text);
         let key = raw_key.as_ref().and_then(|path| checker.path(path));
         if let Some(raw) = raw_key.filter(|_| key.is_some() && key == certificate) {
-            checker.complain(
-                raw.span(),
-                "certificate and key name the same file; name another one for the key",
-            );
+            checker.complain(raw.span(), "certificate and key name the same file; change one of them");
         }
         let client_roots = roots(table, "client-roots").into();
         Some(Self {

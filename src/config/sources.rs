@@ -37,7 +37,10 @@ pub struct Setting {
 
 /// The argument of a `--set` is not a key and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write KEY=VALUE with a key of the configuration file, like proxy.listen=0.0.0.0:3128")]
+#[error(
+    "write KEY=VALUE with a key of the configuration file, like proxy.listen=0.0.0.0:3128; [[bot]] and other lists can \
+     only be set as a whole"
+)]
 pub struct BadSetting;
 
 // === impl Sources ===

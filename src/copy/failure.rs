@@ -34,7 +34,7 @@ pub enum FetchError {
     /// An error in a restored state, of another kind than `Status` and `Prohibited`. Only its text was saved.
     #[error("{0}")]
     Earlier(String),
-    // `replay::request::pending_fetch` looks for the texts of `Pending` and `Queued` in old logs, so keep them.
+    // `replay::request` looks for the texts of `Status`, `Pending` and `Queued` in old logs, so keep them.
     #[error("it is still being fetched")]
     Pending,
     #[error("the fetch could not start in time, because too many other fetches were running (robots.max-fetches)")]

@@ -467,8 +467,8 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// An origin that has failed for at least this long and at least `deny_for` is retried only after `retry.longest`,
-/// unless the egress guard refuses it.
+/// An origin that has failed for at least this long and at least `deny_for` is retried only after `retry.longest`. An
+/// origin that the egress guard refuses keeps its usual retry delay.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01, as time since 1970. No correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);

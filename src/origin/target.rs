@@ -30,7 +30,7 @@ pub enum TargetError {
     Scheme,
     #[error("the URL is not valid: {0}")]
     HostPort(#[from] HostPortError),
-    #[error("the URL is ambiguous: write it like https://example.com/page")]
+    #[error("the URL is ambiguous, perhaps because of a character before it: write it like https://example.com/page")]
     Ambiguous,
     #[error("the URL has {}: remove it, or write %{:02X} instead", name(*.0), .0)]
     Character(u8),
@@ -195,9 +195,12 @@ fn split(url: &str) -> Result<(Origin, &[u8], bool), TargetError> {
         TargetForm::Ambiguous => return Err(TargetError::Ambiguous),
         TargetForm::Other => return Err(TargetError::NotAbsolute),
     };
-    let scheme = Scheme::parse(scheme).ok_or(match scheme {
-        b"ws" | b"wss" => TargetError::WebSocket,
-        _ => TargetError::NoRobots,
+    let is_websocket = [&b"ws"[..], b"wss"]
+        .iter()
+        .any(|name| scheme.eq_ignore_ascii_case(name));
+    let scheme = Scheme::parse(scheme).ok_or(match is_websocket {
+        true => TargetError::WebSocket,
+        false => TargetError::NoRobots,
     })?;
     let (names_user, authority) = split_login(scheme, authority);
     let origin = Origin::new(scheme, HostPort::parse(authority)?);

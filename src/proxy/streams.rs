@@ -203,5 +203,6 @@ const SEND_BUFFER: usize = 64 * 1024;
 const WINDOW: u32 = 256 * 1024;
 /// How long robotgate waits for a slow client to read its last responses, before it closes the connection.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// Factor between robotgate's limits and the higher limit of the library for cancelled requests.
+/// The library's own limit for cancelled requests is this many times higher than robotgate's, so that robotgate's limit
+/// applies first.
 const UNCOUNTED: usize = 100;

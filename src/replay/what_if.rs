@@ -116,10 +116,11 @@ impl Unknown {
 
     /// Returns whether the store of evidence lacks a text that would decide the request.
     pub(super) fn lacks_copy(&self) -> bool {
-        matches!(
-            self,
-            Self::Missing(_) | Self::Text | Self::Tdmrep | Self::NoLookup | Self::NoOldConfig
-        )
+        match self {
+            Self::Missing(missing) => missing.sha256().is_some(),
+            Self::Text | Self::Tdmrep | Self::NoLookup | Self::NoOldConfig => true,
+            _ => false,
+        }
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
             name,
             "the bot's credential is not in the credentials file, so clients with its User-Agent are refused unless they \
              have another proof; run \"robotgate credential add {name} --config FILE\", or write credentials = [] in its \
-             [[bot]], and clients need no credential for this bot"
+             [[bot]]: without identity.required, clients then need no credential for this bot"
         );
     }
 }

@@ -42,7 +42,7 @@ pub enum Fault {
     WriteTimeout,
     #[error("the server's response ended early")]
     ResponseIncomplete,
-    #[error("the server's response is not valid HTTP, or its head is larger than robotgate accepts")]
+    #[error("the server's response is not valid HTTP, or its head has more bytes or fields than robotgate accepts")]
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
@@ -180,8 +180,9 @@ impl Fault {
     }
 }
 
-/// Returns whether pingora could not connect to an IPv6 address because IPv6 is off on this machine, as in many
-/// containers. For an IPv4 address, the same error of the system means that all local ports are in use.
+/// Returns whether pingora could not connect to an IPv6 address, probably because IPv6 is off on this machine, as in many
+/// containers. For an IPv4 address, the same error of the system means that all local ports are in use. That is rarely
+/// the case for an IPv6 address, because most sites have an IPv4 address too, which is tried first.
 fn is_without_ipv6(text: &str) -> bool {
     text.contains("Fail to connect to [") && text.contains("Cannot assign requested address")
 }

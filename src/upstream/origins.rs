@@ -80,13 +80,14 @@ impl Origins {
     }
 
     /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked: an existing one, or
-    /// else a new one to the first address that accepts it. `tried` gets the last address that was tried.
+    /// else a new one to the first address that accepts it. `tried` gets the address that was tried last
+    /// or, if there was no route to it, an earlier one.
     ///
     /// Connecting takes at most about `within` for all addresses together. Waiting for a connection that another
     /// request is opening can take up to `within` more.
     ///
     /// # Errors
-    /// Fails with the fault of the last address if none accepts a connection in time.
+    /// Fails with the fault of the address in `tried` if none accepts a connection in time.
     pub async fn reach(
         self: &Arc<Self>,
         origin: &Origin,

@@ -212,7 +212,8 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     let args = ["verify", "--checkpoint", &old, "--checkpoint", &log, &log];
     let bad = seal(folder.path(), &args).await;
     assert!(
-        bad.out.contains("1 of 2 older checkpoints matches the sealed lines"),
+        bad.out
+            .contains("1 of 2 older checkpoints (named, and of replaced keys) matches the sealed lines"),
         "{}",
         bad.out
     );

@@ -112,6 +112,7 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
                 Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
+                // A safeguard: no host is known that `HostPort` accepts and `http` does not.
                 Some(_) => HeadError::TargetHost(HostPortError::Host),
             });
         }

@@ -394,7 +394,7 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
         ("https:///x", "robotgate: the URL has no host; write one like"),
         (
             "http://a\\b/",
-            "robotgate: the URL is ambiguous: write it like https://example.com/page",
+            "robotgate: the URL is ambiguous, perhaps because of a character before it: write it like https://example.com/page",
         ),
         (
             "https://shop.example/a b",

@@ -336,7 +336,7 @@ async fn a_robots_txt_over_broken_http_2_is_a_failure() {
                 to.frame(CONTINUATION, END_HEADERS, stream, &[]).await;
                 to
             }),
-            "the server's response is not valid HTTP, or its head is larger than robotgate accepts",
+            "the server's response is not valid HTTP, or its head has more bytes or fields than robotgate accepts",
         ),
         ("silence", sends(&[]), "the server was silent for too long"),
         (
@@ -352,7 +352,7 @@ async fn a_robots_txt_over_broken_http_2_is_a_failure() {
                 }
                 to
             }),
-            "the server's response is not valid HTTP, or its head is larger than robotgate accepts",
+            "the server's response is not valid HTTP, or its head has more bytes or fields than robotgate accepts",
         ),
     ] {
         println!("{name}");
