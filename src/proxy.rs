@@ -3,19 +3,20 @@
 //!
 //! How a request is served:
 //!
-//! 1. `listen` accepts a connection, unless the client, or all clients together, have reached their limit of
+//! 1. `listen/accept` accepts a connection, unless the client, or all clients together, have reached their limit of
 //!    connections (`clients`). On a listener of `[proxy.tls]`, it terminates the TLS with the settings of `server_tls`.
 //!    `client_connection` describes the connection, and `context` has the objects that are needed to serve it.
 //! 2. `connection` reads one request head after the other (`head`). It passes a CONNECT to `connect`, and every
 //!    other request to `gate`. `connect` refuses the CONNECT, opens a blind `tunnel`, or intercepts it (`intercept`).
 //!    `gate` reads the request's content and sends the response by means of `client`. The requests inside an
 //!    intercepted CONNECT are served in the same way, or as HTTP/2 (`streams`).
-//! 3. `gate` serves the request in these steps:
+//! 3. `gate` checks the client's limits, and whether the request has passed through this proxy before. Then it serves the
+//!    request in these steps:
 //!    - `target` finds the origin and the path that the request asks for.
 //!    - `judge` identifies the bot, gets the copy of the origin's robots.txt, and asks [`crate::decision`]. If there is
 //!      no fresh copy, `fetching` fetches one and logs the fetch. robotgate gets a `tdmrep.json` in the same way
 //!      (`tdmrep`).
-//!    - `pacing` waits until the site's pace allows the request.
+//!    - `pacing` waits until the site's pace allows the request. After a wait, `judge` decides again.
 //!    - `exchange` writes the decision to the audit log. If the decision refuses the request, `gate` sends the refusal
 //!      (`respond`). If the origin's response forbids the bot's use of its content, the bot gets a refusal instead of
 //!      the response.

@@ -51,7 +51,7 @@ pub enum ProbeError {
          admin.listen to an address such as 127.0.0.1:3180"
     )]
     Nowhere,
-    #[error("no robotgate found: {}; if robotgate listens elsewhere, name its configuration with --config, or its admin.listen with --address",
+    #[error("no robotgate answered: {}; if robotgate listens elsewhere, name its configuration with --config, or its admin.listen with --address",
         .0.iter().map(|(at, why)| format!("{at}: {why}")).collect::<Vec<_>>().join(", and "))]
     Silent(Vec<(Endpoint, Failure)>),
 }

@@ -43,7 +43,9 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     };
     if let Some(error) = &doubts.disk {
         warn(&format_args!(
-            "cache.path: {error}. robotgate would start without the saved robots.txt files, and would refuse a reload"
+            "cache.path: {error}. If the proxy runs as the same user as this command ({}), it would start without the \
+             saved robots.txt files, and would refuse a reload",
+            rustix::process::geteuid()
         ));
     }
     if !doubts.taken.is_empty() {

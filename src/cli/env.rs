@@ -45,7 +45,8 @@ pub struct EnvArgs {
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// The URL at which the client reaches the proxy. By default, the first address of proxy.listen
+    /// The URL at which the client reaches the proxy. By default, the first address of proxy.listen or, if there is
+    /// none, of proxy.tls.listen
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
     /// Where the client finds the certificate of robotgate's certificate authority. By default, the file of

@@ -115,9 +115,10 @@ fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Qu
         }
         RobotsIdentity::Refused(Reason::Unidentified) => Identity::Unidentified(Cause::Missing),
         RobotsIdentity::Refused(Reason::Identity) => Identity::Refused(IdentityMismatch::Agent),
-        RobotsIdentity::Refused(_) => Identity::Refused(IdentityMismatch::Unproven {
+        RobotsIdentity::Refused(Reason::Unauthenticated) => Identity::Refused(IdentityMismatch::Unproven {
             by: ProofKinds::default(),
         }),
+        RobotsIdentity::Refused(reason) => panic!("{reason:?} is not about the identity"),
     };
     Question {
         subject: Subject::of(identity),

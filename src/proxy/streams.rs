@@ -201,7 +201,8 @@ impl HttpServerApp for Streams {
 const SEND_BUFFER: usize = 64 * 1024;
 /// How much content of one request a client may send before the origin accepts it, in bytes.
 const WINDOW: u32 = 256 * 1024;
-/// How long robotgate waits for a slow client to read its last responses, before it closes the connection.
+/// Before robotgate closes the connection of a slow client, it waits at most this time to send the last bytes, and then
+/// at most this time for the client to read its last responses.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 /// The library's own limit for cancelled requests is this many times higher than robotgate's, so that robotgate's limit
 /// applies first.

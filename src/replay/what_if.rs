@@ -84,13 +84,13 @@ pub enum Unknown {
         "the fetch of the robots.txt had failed or not ended, and the new configuration may treat that differently"
     )]
     Failing,
-    #[error("robotgate stopped waiting for the robots.txt, and the new configuration has another robots.wait")]
+    #[error("robotgate had stopped waiting for the robots.txt, and the new configuration has another robots.wait")]
     Waiting,
     #[error("the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel")]
     Intercepted,
     #[error("the log does not say which {0} identified the client")]
     NoMatchedBy(ProofKind),
-    #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
+    #[error("no [[bot]] of the new configuration accepts the {kind} \"{name}\", by which the client was identified")]
     Proof { kind: ProofKind, name: String },
     #[error(
         "the configuration would refuse the client, unless the client had a proof of its identity that the log does \

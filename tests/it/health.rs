@@ -56,7 +56,7 @@ async fn health_reports_a_stopped_gate_as_not_alive_and_not_ready() {
         answer(&output),
         (
             Some(1),
-            &*format!("not alive: no robotgate found: {address}: Connection refused (os error 111){ELSEWHERE}")
+            &*format!("not alive: no robotgate answered: {address}: Connection refused (os error 111){ELSEWHERE}")
         )
     );
     let output = health(&gate, &[]).await;
@@ -74,7 +74,7 @@ async fn health_reports_an_answer_of_another_service_as_not_ready() {
     let address = gate.address().to_string();
     let output = CliOutput::of(&["health", "--address", &address], "").await;
     let expected = format!(
-        "not ready: no robotgate found: {address}: the answer (400 Bad Request) is not that of an admin listener{ELSEWHERE}"
+        "not ready: no robotgate answered: {address}: the answer (400 Bad Request) is not that of an admin listener{ELSEWHERE}"
     );
     assert_eq!(answer(&output), (Some(1), &*expected));
 }

@@ -176,7 +176,10 @@ fn hint(error: &io::Error, key: &str) -> String {
             )
         }
         io::ErrorKind::AddrNotAvailable => format!("; this machine has no such address: correct {key}"),
-        io::ErrorKind::InvalidInput => format!("; robotgate cannot listen on such an address: correct {key}"),
+        io::ErrorKind::InvalidInput => format!(
+            "; correct {key}: an IPv6 address that begins with fe80 needs the number of its interface, as in \
+             [fe80::1%2]:3128"
+        ),
         _ => String::new(),
     }
 }

@@ -303,14 +303,14 @@ fn a_client_is_identified_by_its_logged_proof_if_it_is_configured() {
             "gone",
             "A/1",
             bot("credentials = ['one']"),
-            "unknown: the configuration does not have the credential \"gone\", by which the client was identified",
+            "unknown: no [[bot]] of the new configuration accepts the credential \"gone\", by which the client was identified",
         ),
         (
             "certificate",
             "b.example",
             "A",
             bot("certificates = ['a.example']"),
-            "unknown: the configuration does not have the certificate \"b.example\", by which the client was identified",
+            "unknown: no [[bot]] of the new configuration accepts the certificate \"b.example\", by which the client was identified",
         ),
         (
             "certificate",
@@ -556,7 +556,7 @@ fn the_effect_of_a_changed_wait_or_pace_is_not_guessed() {
     );
     assert_eq!(
         found(&line, Some(&old), &wait, None),
-        "unknown: robotgate stopped waiting for the robots.txt, and the new configuration has another robots.wait"
+        "unknown: robotgate had stopped waiting for the robots.txt, and the new configuration has another robots.wait"
     );
     for (change, with_old, without) in [(&pace, true, true), (&wait, false, false)] {
         assert_eq!(
