@@ -134,10 +134,7 @@ pub struct FinishedFetch<'a> {
 /// Why robotgate cannot fetch or use a robots.txt, if the origin is not the cause. The origin's state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    #[error(
-        "too many robots.txt fetches for operators are under way (proxy.max-client-fetches, or less if `ulimit -n` is \
-         low); try again later"
-    )]
+    #[error("too many robots.txt fetches for operators are under way (proxy.max-client-fetches); try again later")]
     TooManyFetches,
     #[error("the audit log cannot be written, so robotgate fetches no robots.txt")]
     NotLogged,

@@ -46,6 +46,11 @@ pub enum ServerTlsError {
         .0.display()
     )]
     Version(PathBuf),
+    #[error(
+        "proxy.tls.certificate: the first certificate in {} cannot be used to serve TLS ({reason}); create another one",
+        path.display()
+    )]
+    Unusable { path: PathBuf, reason: String },
     #[error("proxy.tls.key: {0}")]
     Key(#[from] SecretError),
     #[error("proxy.tls.key: {} contains {what}", path.display())]
@@ -98,6 +103,16 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
         // `openssl x509 -req` creates certificates of version 1, unless it is told to add extensions.
         rustls::Error::InvalidCertificate(error) if error.to_string().contains("UnsupportedCertVersion") => {
             ServerTlsError::Version(tls.certificate.clone())
+        }
+        rustls::Error::InvalidCertificate(error) => {
+            let reason = error.to_string();
+            let inner = reason
+                .strip_prefix("Other(OtherError(")
+                .and_then(|rest| rest.strip_suffix("))"));
+            ServerTlsError::Unusable {
+                path: tls.certificate.clone(),
+                reason: inner.unwrap_or(&reason).to_owned(),
+            }
         }
         // Only loading the key fails with this error.
         rustls::Error::General(_) => ServerTlsError::UnusableKey(tls.key.clone()),
