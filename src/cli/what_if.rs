@@ -149,19 +149,13 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     for path in &args.logs {
         let mut log = LogReader::open(path)?;
         while let Some((first, lines)) = log.next_lines()? {
-            let is_wanted = |line: &[u8]| !is_limited || time_of(line).is_none_or(|time| period.contains(time));
+            let mut is_wanted = |line: &[u8]| {
+                (!is_limited || time_of(line).is_none_or(|time| period.contains(time)))
+                    && (args.bot.is_empty() || is_of_bot(line, &args.bot, &mut unseen))
+            };
             let (numbers, lines): (Vec<u64>, Vec<&[u8]>) =
                 (first..).zip(lines).filter(|(_, line)| is_wanted(line)).unzip();
             let results = replayer.what_if(&lines, &change, || false).map_err(unreadable)?;
-            let mut is_of_bot = |replayed: &Replayed<'_, Finding>| match replayed {
-                Replayed::Decision(logged, _) if !args.bot.is_empty() => {
-                    unseen.retain(|bot| logged.bot.as_ref() != Some(bot));
-                    logged.bot.as_ref().is_some_and(|bot| args.bot.contains(bot))
-                }
-                _ => true,
-            };
-            let results = numbers.into_iter().zip(results);
-            let (numbers, results): (Vec<_>, Vec<_>) = results.filter(|(_, replayed)| is_of_bot(replayed)).unzip();
             summary.pace_changes = summary.pace_changes || replayer.changes_pace(&results, &change);
             for (line, replayed) in numbers.into_iter().zip(&results) {
                 summary.add(replayed, || {
@@ -225,6 +219,20 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
         None => shown(&summary.report(limit), &path, is_change && sources.file.is_none()),
     };
     Ok((text, summary.changed() == 0))
+}
+
+/// Returns whether the line is about one of the `bots`, and removes this bot from `unseen`. A line that is no JSON counts
+/// as one about them, so that the command reports it.
+fn is_of_bot(line: &[u8], bots: &[String], unseen: &mut Vec<String>) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        bot: Option<String>,
+    }
+    let Ok(Named { bot }) = serde_json::from_slice(line) else {
+        return true;
+    };
+    unseen.retain(|name| bot.as_ref() != Some(name));
+    bot.is_some_and(|bot| bots.contains(&bot))
 }
 
 fn add_to_list(list: &mut String, logged: &LoggedDecision<'_>, effect: &str, bot: Option<&str>, basis: &str) {

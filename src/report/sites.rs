@@ -106,23 +106,26 @@ impl Outages {
         for key in keys {
             if let Some(mut outage) = self.open.remove(&key) {
                 outage.last = outage.last.max(record.time.0);
-                if let Some(other) = self.stopped.insert(outage.site.clone(), outage) {
-                    self.keep(other);
+                let displaced = match self.stopped.len() < MAX_OPEN {
+                    true => self.stopped.insert(outage.site.clone(), outage),
+                    false => Some(outage),
+                };
+                if let Some(outage) = displaced {
+                    self.keep(outage);
                 }
             }
         }
     }
 
     fn begin(&mut self, key: String, record: &Record<'_>, from: SystemTime) {
-        let site = kept(record.origin());
-        let earlier = self.take_stopped(&site, record.time.0);
-        if earlier.is_none() {
-            self.total += 1;
-        }
         if self.open.len() >= MAX_OPEN {
+            self.total += 1;
             self.is_cut = true;
             return;
         }
+        let site = kept(record.origin());
+        let earlier = self.take_stopped(&site, record.time.0);
+        self.total += u64::from(earlier.is_none());
         let outage = Outage {
             site,
             from: earlier.as_ref().map_or(from, |earlier| earlier.from.min(from)),

@@ -180,8 +180,16 @@ fn deny_and_allow_recognize_every_form_of_an_address() {
         let refusal = at(&denies, "a.example", address);
         assert!(matches!(refusal, Err(Prohibited::Address(_))), "{address}: {refusal:?}");
     }
+    // The error names the address that an entry has.
     let form_denied = guard(&[], &["64:ff9b::/96"]);
-    assert!(at(&form_denied, "a.example", "64:ff9b::93.184.215.14").is_err());
+    for (guard, address, named) in [
+        (&form_denied, "64:ff9b::93.184.215.14", "64:ff9b::93.184.215.14"),
+        (&denies, "64:ff9b::10.1.2.3", "10.1.2.3"),
+        (&denies, "64:ff9b:1:7::8.8.8.8", "64:ff9b:1:7::8.8.8.8"),
+    ] {
+        let named = Prohibited::Address(named.parse().expect("an address"));
+        assert_eq!(at(guard, "a.example", address), Err(named), "{address}");
+    }
     assert_eq!(at(&form_denied, "a.example", "93.184.215.14"), Ok(()));
 
     let allows = guard(&["10.0.0.0/8"], &[]);
